@@ -1,0 +1,116 @@
+"""Filtered ranks of true statements among all entities, both sides, ties at their average rank.
+
+Each distinct question is scored once (one matrix product for dot models) and read once by a compiled count.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+
+from veilgraph.errors import InputError
+from veilgraph.evaluate.answers import Answers
+from veilgraph.evaluate.scoring import score_all
+from veilgraph.models import kernels
+from veilgraph.models.base import Model
+from veilgraph.train.gradients import Parameters
+
+SIDES = ("tail", "head")
+
+
+@dataclass(frozen=True)
+class Ranks:
+    """The rank of every statement on one or both sides, and how many candidates it was ranked among."""
+
+    triples: np.ndarray  # [q, 3]
+    side: np.ndarray  # [q] "tail" | "head"
+    rank: np.ndarray  # [q] float: 1 is best
+    candidates: np.ndarray  # [q]
+
+
+class Ranker:
+    """Ranks statements under a filter of known ones; build once, use at every validation."""
+
+    def __init__(self, known: np.ndarray, relations: int) -> None:
+        self.answers = {side: Answers.of(known, relations, side=side) for side in SIDES}
+
+    def rank(
+        self,
+        model: Model,
+        p: Parameters,
+        triples: np.ndarray,
+        *,
+        reciprocal: bool,
+        memory: int = 1 << 28,
+        progress: Callable[[int], None] | None = None,
+    ) -> Ranks:
+        """The filtered ranks of statements; score tables stay under ``memory`` bytes."""
+        parts = [self._side(model, p, triples, side, reciprocal, memory, progress) for side in SIDES]
+        rank = np.concatenate([part[0] for part in parts])
+        candidates = np.concatenate([part[1] for part in parts])
+        return Ranks(np.concatenate([triples] * 2), np.repeat(SIDES, len(triples)), rank, candidates)
+
+    def _side(
+        self,
+        model: Model,
+        p: Parameters,
+        triples: np.ndarray,
+        side: str,
+        reciprocal: bool,
+        memory: int,
+        progress: Callable[[int], None] | None,
+    ) -> tuple[np.ndarray, np.ndarray]:
+        triples = triples.astype(np.int64, copy=False)
+        source, target = (triples[:, 0], triples[:, 2]) if side == "tail" else (triples[:, 2], triples[:, 0])
+        relation = triples[:, 1]
+        answers, entities = self.answers[side], len(p.entities)
+        keys, owner = np.unique(source * answers.relations + relation, return_inverse=True)
+        order = np.argsort(owner, kind="stable")
+        first, last = answers.spans(source, relation)
+        better, equal = np.zeros(len(triples), np.int64), np.zeros(len(triples), np.int64)
+        size = max(1, min(1024, memory // (4 * entities)))
+        edges = np.searchsorted(owner[order], np.arange(0, len(keys) + size, size))
+        for i, start in enumerate(range(0, len(keys), size)):
+            rows = order[edges[i] : edges[i + 1]]
+            part = keys[start : start + size]
+            scores = score_all(
+                model,
+                p,
+                torch.from_numpy(part // answers.relations),
+                torch.from_numpy(part % answers.relations),
+                side=side,
+                reciprocal=reciprocal,
+            )
+            own = np.ascontiguousarray(owner[rows] - start)
+            if not np.isfinite(scores.numpy()[own, target[rows]]).all():
+                raise InputError(
+                    "the model gives scores that are not numbers: its training diverged. "
+                    "Train again with a smaller learning_rate or a larger regulariser_weight."
+                )
+            above, same = np.empty(len(rows), np.int64), np.empty(len(rows), np.int64)
+            kernels.count_better(
+                scores.numpy(), own, target[rows], first[rows], last[rows], answers.answers, above, same
+            )
+            better[rows], equal[rows] = above, same
+            if progress is not None:
+                progress(len(rows))
+        candidates = entities - (last - first) + _contained(answers, first, last, target)
+        return 1 + better + equal / 2, candidates
+
+
+def _contained(answers: Answers, first: np.ndarray, last: np.ndarray, target: np.ndarray) -> np.ndarray:
+    """1 where the target is among the known answers (it then stays a candidate), else 0."""
+    low, high = first.copy(), last.copy()
+    while (open_ := low < high).any():
+        middle = (low + high) // 2
+        less = np.zeros(len(low), bool)
+        less[open_] = answers.answers[middle[open_]] < target[open_]
+        low = np.where(open_ & less, middle + 1, low)
+        high = np.where(open_ & ~less, middle, high)
+    inside = low < last
+    found = np.zeros(len(low), np.int64)
+    found[inside] = answers.answers[low[inside]] == target[inside]
+    return found

@@ -1,0 +1,64 @@
+"""From a source to a Graph: ``load("hospital.ttl")``, ``load("builtin:hospital")``, ``load("fb15k-237/")``.
+
+Every load is checked (``check``); nothing is mended unless asked.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from veilgraph.errors import ConfigError, InputError
+from veilgraph.load.assemble import assemble
+from veilgraph.load.builtin import BuiltinReader
+from veilgraph.load.check import Finding, check, fix
+from veilgraph.load.delimited import DelimitedReader
+from veilgraph.load.folder import FolderReader
+from veilgraph.load.graph import Graph
+from veilgraph.load.parquet import ParquetReader
+from veilgraph.load.rdf import RdfReader
+from veilgraph.load.reader import Names, Reader, ReadOptions, regular_file
+from veilgraph.load.sparql import SparqlReader
+from veilgraph.load.split import split
+from veilgraph.load.store import is_graph_folder, open_graph, save
+from veilgraph.load.vocabulary import Vocabulary
+
+__all__ = ["READERS", "Finding", "Graph", "ReadOptions", "Vocabulary", "check", "fix", "load", "save", "split"]
+
+READERS: tuple[Reader, ...] = (
+    BuiltinReader(),
+    SparqlReader(),
+    FolderReader(),
+    DelimitedReader(),
+    ParquetReader(),
+    RdfReader(),
+)
+
+
+def load(source: str | Path | Graph, **options: Any) -> Graph:
+    """The graph behind a file, a folder, an endpoint or a built-in name.
+
+    Options are the fields of ``ReadOptions``: columns, header, separator, literals, query, timeout, patients, seed.
+    """
+    if isinstance(source, Graph):
+        return source
+    text = str(source)
+    try:
+        chosen = ReadOptions(**options)
+    except TypeError:
+        unknown = sorted(set(options) - set(ReadOptions.__dataclass_fields__))
+        known = ", ".join(ReadOptions.__dataclass_fields__)
+        raise ConfigError(f"load has no option {unknown[0]!r}; there are {known}") from None
+    if chosen.literals not in ("drop", "entity"):
+        raise ConfigError(f"literals must be drop or entity, found {chosen.literals!r}")
+    if is_graph_folder(text):
+        return open_graph(text)
+    for reader in READERS:
+        if reader.reads(text):
+            return assemble(reader.read(text, chosen, Names()), text)
+    if text.startswith("builtin:") or not Path(text).suffix or Path(text).is_dir():
+        regular_file(text)
+    elif not Path(text).exists():
+        regular_file(text)
+    endings = sorted({e for r in READERS for e in r.endings})
+    raise InputError(f"{text}: no reader for this kind of file. Readable endings: {' '.join(endings)} (also .gz).")

@@ -1,0 +1,43 @@
+"""From the readers' named statements to a Graph of ids: names are sorted, so equal sources give equal graphs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+import polars as pl
+import pyarrow as pa
+
+from veilgraph.load.graph import Graph
+from veilgraph.load.reader import Parts
+from veilgraph.load.vocabulary import Vocabulary
+
+
+def assemble(parts: Parts, source: str) -> Graph:
+    """A Graph of all parts; the parts' frames are consumed."""
+    frames = dict(parts.splits)
+    entities, entity_rank = _vocabulary((f[c] for f in frames.values() for c in ("head", "tail")), "entity")
+    relations, relation_rank = _vocabulary((f["relation"] for f in frames.values()), "relation")
+    splits = {}
+    for split in list(frames):
+        frame = frames.pop(split)
+        array = np.empty((len(frame), 3), np.int32)
+        for i, (column, rank) in enumerate(
+            (("head", entity_rank), ("relation", relation_rank), ("tail", entity_rank))
+        ):
+            np.take(rank, frame[column].to_physical().to_numpy(), out=array[:, i], mode="clip")
+        splits[split] = array
+    texts = None
+    if parts.descriptions:
+        texts = pa.array([parts.descriptions.get(name) for name in entities], pa.large_string())
+    return Graph(entities, relations, splits, texts, source, parts.extra)
+
+
+def _vocabulary(columns: Iterable[pl.Series], kind: str) -> tuple[Vocabulary, np.ndarray]:
+    """The sorted distinct names, and for each physical code of the columns its place among them."""
+    distinct = pl.concat([column.unique() for column in columns]).unique()
+    table = pl.DataFrame({"name": distinct.cast(pl.String), "code": distinct.to_physical()}).sort("name")
+    rank = np.zeros(int(table["code"].max() or 0) + 1, np.int32)  # type: ignore[call-overload, arg-type]
+    rank[table["code"].to_numpy()] = np.arange(len(table), dtype=np.int32)
+    names = table["name"].to_arrow()
+    return Vocabulary(names.combine_chunks() if isinstance(names, pa.ChunkedArray) else names, kind), rank

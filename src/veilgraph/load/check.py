@@ -1,0 +1,112 @@
+"""Integrity of a graph: what is wrong with its statements, with an example, and how to mend it.
+
+Found on every load and reported; mended only when asked (``--fix``).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from veilgraph.load.graph import Graph
+from veilgraph.load.vocabulary import Vocabulary
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One kind of problem in one split."""
+
+    kind: str  # duplicate | leak | unseen entity | unseen relation | empty relation
+    split: str
+    count: int
+    example: str
+    remedy: str
+
+    def __str__(self) -> str:
+        return f"{self.split}: {self.count:,} × {self.kind} (e.g. {self.example}); {self.remedy}"
+
+
+def check(graph: Graph) -> list[Finding]:
+    """Everything that is wrong, in words."""
+    return [
+        Finding(kind, split, int(bad.sum()), _example(graph, graph.splits[split][bad][0]), f"--fix drops {what}")
+        for kind, split, bad, what in _faults(graph)
+    ] + _empty_relations(graph)
+
+
+def fix(graph: Graph) -> Graph:
+    """A graph without duplicates, leaks, statements about what train does not know, and empty relations."""
+    kept = {split: np.ones(len(array), bool) for split, array in graph.splits.items()}
+    for _, split, bad, _ in _faults(graph):
+        kept[split] &= ~bad
+    splits = {split: array[kept[split]] for split, array in graph.splits.items()}
+    used = np.unique(np.concatenate([array[:, 1] for array in splits.values()]))
+    if len(used) == len(graph.relations):
+        return graph.with_splits(splits)
+    place = np.zeros(len(graph.relations), np.int32)
+    place[used] = np.arange(len(used), dtype=np.int32)
+    renamed = {}
+    for split, array in splits.items():
+        renamed[split] = np.column_stack([array[:, 0], place[array[:, 1]], array[:, 2]])
+    relations = Vocabulary(graph.relations.names(used), "relation")
+    return Graph(graph.entities, relations, renamed, graph.descriptions, graph.source, graph.extra)
+
+
+def _faults(graph: Graph) -> list[tuple[str, str, np.ndarray, str]]:
+    """(kind, split, which statements, what --fix does to them), only where there are any."""
+    faults = []
+    seen_entities = np.zeros(len(graph.entities), bool)
+    seen_entities[graph.train[:, [0, 2]]] = True
+    seen_relations = np.zeros(len(graph.relations), bool)
+    seen_relations[graph.train[:, 1]] = True
+    train_keys = np.sort(statement_keys(graph, graph.train))
+    for split, array in graph.splits.items():
+        keys = train_keys if split == "train" else np.sort(statement_keys(graph, array))
+        if (keys[1:] == keys[:-1]).any():
+            faults.append(("duplicate", split, _repeated(statement_keys(graph, array)), "the repetitions"))
+        if split == "train":
+            continue
+        leaked = _contains(train_keys, statement_keys(graph, array))
+        if split == "test" and "valid" in graph.splits:
+            valid = np.sort(statement_keys(graph, graph.splits["valid"]))
+            leaked |= _contains(valid, statement_keys(graph, array))
+        faults.append(("leak (already in an earlier split)", split, leaked, "them here"))
+        unseen = ~(seen_entities[array[:, 0]] & seen_entities[array[:, 2]])
+        faults.append(("statement with an entity unseen in train", split, unseen, "them"))
+        faults.append(("statement with a relation unseen in train", split, ~seen_relations[array[:, 1]], "them"))
+    return [fault for fault in faults if fault[2].any()]
+
+
+def _empty_relations(graph: Graph) -> list[Finding]:
+    used = np.bincount(graph.train[:, 1], minlength=len(graph.relations))
+    empty = np.flatnonzero(used == 0)
+    if not len(empty):
+        return []
+    name = graph.relations[int(empty[0])]
+    return [Finding("relation without a statement", "train", len(empty), name, "--fix drops those used nowhere")]
+
+
+def statement_keys(graph: Graph, array: np.ndarray) -> np.ndarray:
+    """One integer per statement."""
+    wide = array.astype(np.int64)
+    return (wide[:, 0] * len(graph.relations) + wide[:, 1]) * len(graph.entities) + wide[:, 2]
+
+
+def _contains(ordered: np.ndarray, keys: np.ndarray) -> np.ndarray:
+    if not len(ordered):
+        return np.zeros(len(keys), bool)
+    place = np.minimum(np.searchsorted(ordered, keys), len(ordered) - 1)
+    return np.asarray(ordered[place] == keys)
+
+
+def _repeated(keys: np.ndarray) -> np.ndarray:
+    """True for every occurrence but the first."""
+    order = np.argsort(keys, kind="stable")
+    again = np.zeros(len(keys), bool)
+    again[order[1:]] = keys[order[1:]] == keys[order[:-1]]
+    return again
+
+
+def _example(graph: Graph, triple: np.ndarray) -> str:
+    return f"{graph.entities[triple[0]]} {graph.relations[triple[1]]} {graph.entities[triple[2]]}"

@@ -1,0 +1,82 @@
+"""The graph: immutable ids, vocabularies and named splits."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+
+from veilgraph.errors import UnknownNameError
+from veilgraph.load.vocabulary import Vocabulary
+
+SPLITS = ("train", "valid", "test")
+
+
+@dataclass(frozen=True, eq=False)
+class Graph:
+    """Statements as ``[n, 3]`` int32 arrays (head, relation, tail), by split, with the names behind the ids.
+
+    ``descriptions`` holds a text (or None) for each entity, if the source had any. Arrays cannot be written to:
+    whatever changes a graph returns a new one.
+    """
+
+    entities: Vocabulary
+    relations: Vocabulary
+    splits: Mapping[str, np.ndarray]
+    descriptions: Any = None  # Arrow string array, as long as entities
+    source: str = ""
+    extra: Mapping[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        frozen = {}
+        for name in sorted(self.splits, key=lambda s: SPLITS.index(s) if s in SPLITS else len(SPLITS)):
+            array = np.ascontiguousarray(self.splits[name], dtype=np.int32).reshape(-1, 3)
+            array.flags.writeable = False
+            frozen[name] = array
+        frozen.setdefault("train", np.empty((0, 3), np.int32))
+        object.__setattr__(self, "splits", MappingProxyType(frozen))
+
+    @property
+    def train(self) -> np.ndarray:
+        """The statements to learn from."""
+        return self.splits["train"]
+
+    def split(self, name: str) -> np.ndarray:
+        """The statements of one split, or an error that says which there are."""
+        if name not in self.splits:
+            raise UnknownNameError("split", name, self.splits, hint=f"There are: {', '.join(self.splits)}.")
+        return self.splits[name]
+
+    @cached_property
+    def triples(self) -> np.ndarray:
+        """All statements of all splits."""
+        return np.concatenate(list(self.splits.values()))
+
+    def __len__(self) -> int:
+        return sum(len(array) for array in self.splits.values())
+
+    def __repr__(self) -> str:
+        parts = ", ".join(f"{name} {len(array):,}" for name, array in self.splits.items())
+        return f"Graph({len(self.entities):,} entities, {len(self.relations):,} relations; {parts})"
+
+    def with_splits(self, splits: Mapping[str, np.ndarray]) -> Graph:
+        """The same vocabularies with other statements."""
+        return replace(self, splits=splits)
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """A SHA-256 over names and statements: equal for equal graphs, wherever they came from."""
+        digest = hashlib.sha256()
+        for vocabulary in (self.entities, self.relations):
+            for buffer in vocabulary.array.buffers()[1:]:
+                digest.update(b"|")
+                digest.update(memoryview(buffer) if buffer is not None else b"")
+        for name, array in self.splits.items():
+            digest.update(name.encode())
+            digest.update(memoryview(array).cast("B") if len(array) else b"")
+        return digest.hexdigest()

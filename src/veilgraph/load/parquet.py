@@ -1,0 +1,55 @@
+"""Parquet files with three columns."""
+
+from __future__ import annotations
+
+import polars as pl
+
+from veilgraph.errors import ReadError
+from veilgraph.load.reader import COLUMNS, Names, Parts, Reader, ReadOptions, regular_file
+
+
+class ParquetReader(Reader):
+    """The columns head, relation, tail, or the first three, or the three that are asked for."""
+
+    name = "parquet"
+    endings = (".parquet", ".pq")
+    example = "triples.parquet"
+
+    def read(self, source: str, options: ReadOptions, names: Names) -> Parts:
+        return Parts({"train": read_frame(source, options, names)})
+
+
+def read_frame(source: str, options: ReadOptions, names: Names) -> pl.DataFrame:
+    """The statements of one file."""
+    path = regular_file(source)
+    try:
+        scan = pl.scan_parquet(path)
+        found = scan.collect_schema().names()
+        chosen = _chosen(source, options.columns, found)
+        frame = scan.select(
+            pl.col(old).cast(pl.String).cast(names.schema[new]).alias(new) for old, new in zip(chosen, COLUMNS)
+        ).collect(engine="streaming")
+    except (pl.exceptions.PolarsError, OSError) as error:
+        raise ReadError(source, f"is not a readable Parquet file: {str(error).splitlines()[0]}") from None
+    if not len(frame):
+        raise ReadError(source, "holds no statement; expected one per row.")
+    holes = frame.with_row_index("row").filter(pl.any_horizontal(pl.col(COLUMNS).is_null()))
+    if len(holes):
+        raise ReadError(source, f"row {holes['row'][0]} has an empty head, relation or tail.")
+    return frame
+
+
+def _chosen(source: str, columns: tuple[str, str, str] | None, found: list[str]) -> list[str]:
+    if columns is None:
+        if set(COLUMNS) <= set(found):
+            return list(COLUMNS)
+        if len(found) != 3:
+            raise ReadError(
+                source, f"expected the columns head, relation, tail; found {', '.join(found)}. Say which with --columns."
+            )
+        return found
+    picked = [found[int(c)] if c.isdigit() and int(c) < len(found) else c for c in columns]
+    absent = [c for c in picked if c not in found]
+    if absent:
+        raise ReadError(source, f"no column is called {absent[0]!r}; there are {', '.join(found)}")
+    return picked

@@ -1,0 +1,97 @@
+"""RDF files: N-Triples, Turtle, N-Quads, TriG and RDF/XML, plain or gzipped, through pyoxigraph."""
+
+from __future__ import annotations
+
+import gzip
+import re
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any, BinaryIO, cast
+
+import polars as pl
+
+from veilgraph.errors import ReadError
+from veilgraph.load.reader import Names, Parts, Reader, ReadOptions, regular_file
+
+MEDIA_TYPES = {
+    ".nt": "application/n-triples",
+    ".ttl": "text/turtle",
+    ".nq": "application/n-quads",
+    ".trig": "application/trig",
+    ".rdf": "application/rdf+xml",
+    ".owl": "application/rdf+xml",
+    ".xml": "application/rdf+xml",
+}
+DESCRIBING = (
+    "http://www.w3.org/2000/01/rdf-schema#comment",
+    "http://schema.org/description",
+    "https://schema.org/description",
+    "http://purl.org/dc/terms/description",
+)
+BLOCK = 200_000
+
+
+class RdfReader(Reader):
+    """Statements between IRIs and blank nodes; literals are dropped or become entities (``--literals entity``)."""
+
+    name = "rdf"
+    endings = tuple(MEDIA_TYPES)
+    example = "graph.ttl"
+
+    def read(self, source: str, options: ReadOptions, names: Names) -> Parts:
+        path = regular_file(source)
+        ending = Path(source.removesuffix(".gz")).suffix.lower()
+        with gzip.open(path, "rb") if source.endswith(".gz") else path.open("rb") as file:
+            return parse(cast(BinaryIO, file), MEDIA_TYPES[ending], source, options, names)
+
+
+def parse(file: BinaryIO, media_type: str, source: str, options: ReadOptions, names: Names) -> Parts:
+    """Statements and descriptions of one RDF stream."""
+    import pyoxigraph
+
+    frames: list[pl.DataFrame] = []
+    descriptions: dict[str, str] = {}
+    block: list[tuple[str, str, str]] = []
+    try:
+        for statement in pyoxigraph.parse(file, media_type, base_iri="urn:veilgraph:"):
+            literal = isinstance(statement.object, pyoxigraph.Literal)
+            if literal and statement.predicate.value in DESCRIBING:
+                descriptions.setdefault(_name(statement.subject), statement.object.value)
+                continue
+            if literal and options.literals == "drop":
+                continue
+            block.append((_name(statement.subject), statement.predicate.value, _name(statement.object)))
+            if len(block) == BLOCK:
+                frames.append(_frame(block, names))
+                block.clear()
+    except SyntaxError as error:
+        line, reason = _where(error)
+        raise ReadError(source, f"is not valid {media_type.split('/')[1]}: {reason}", line=line) from None
+    except (OSError, EOFError, ValueError) as error:
+        raise ReadError(source, f"cannot be read: {error}") from None
+    frames.append(_frame(block, names))
+    frame = pl.concat(frames)
+    if not len(frame):
+        raise ReadError(
+            source, "holds no statement between two resources. If its facts are literals, use --literals entity."
+        )
+    return Parts({"train": frame}, descriptions or None)
+
+
+def _name(term: Any) -> str:
+    """IRIs by their text, blank nodes as ``_:id``, literals as they are written in N-Triples."""
+    return str(term.value) if type(term).__name__ == "NamedNode" else str(term)
+
+
+def _frame(block: Iterable[tuple[str, str, str]], names: Names) -> pl.DataFrame:
+    text = dict.fromkeys(names.schema, pl.String)
+    return pl.DataFrame(list(block), schema=text, orient="row").cast(names.schema)  # type: ignore[arg-type]
+
+
+def _where(error: SyntaxError) -> tuple[int | None, str]:
+    """Line number and reason of a parser error."""
+    message = str(error)
+    line = error.lineno
+    if line is None and (found := re.search(r"line (\d+)", message)):
+        line = int(found.group(1))
+    return line, re.sub(r"^(Parser error|error while parsing.*?):? ?", "", message).strip()

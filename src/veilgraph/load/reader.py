@@ -1,0 +1,79 @@
+"""What every reader is, and what it may be told."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, ClassVar
+
+import polars as pl
+
+COLUMNS = ("head", "relation", "tail")
+
+
+@dataclass(frozen=True)
+class ReadOptions:
+    """What may be said about a source; each reader looks at what concerns it."""
+
+    columns: tuple[str, str, str] | None = None  # names (with a header) or positions "0", "1", "2"
+    header: bool | None = None  # None: only if columns are given by name
+    separator: str | None = None  # None: by the file's ending
+    literals: str = "drop"  # RDF: "drop" | "entity"
+    query: str | None = None  # SPARQL CONSTRUCT
+    timeout: float = 60.0  # SPARQL, seconds
+    patients: int = 2000  # builtin:hospital
+    seed: int = 0  # builtin:hospital
+
+
+@dataclass
+class Names:
+    """The two growing vocabularies of one load: head and tail share one."""
+
+    entity: pl.Categorical = field(default_factory=lambda: pl.Categorical(pl.Categories.random()))
+    relation: pl.Categorical = field(default_factory=lambda: pl.Categorical(pl.Categories.random()))
+
+    @property
+    def schema(self) -> dict[str, pl.Categorical]:
+        """The columns a reader returns."""
+        return {"head": self.entity, "relation": self.relation, "tail": self.entity}
+
+
+@dataclass
+class Parts:
+    """What a reader returns: a frame of statements per split, and perhaps a text per entity name."""
+
+    splits: Mapping[str, pl.DataFrame]
+    descriptions: Mapping[str, str] | None = None
+    extra: Mapping[str, Any] = field(default_factory=dict)
+
+
+class Reader(ABC):
+    """Reads one kind of source."""
+
+    name: ClassVar[str]
+    endings: ClassVar[tuple[str, ...]] = ()
+    example: ClassVar[str] = ""
+
+    def reads(self, source: str) -> bool:
+        """Whether this source looks like ours."""
+        return Path(source.removesuffix(".gz")).suffix.lower() in self.endings
+
+    @abstractmethod
+    def read(self, source: str, options: ReadOptions, names: Names) -> Parts:
+        """All statements of the source; raises ReadError with file and line."""
+
+
+def regular_file(source: str) -> Path:
+    """The path of a file that exists, is a file and is not empty."""
+    from veilgraph.errors import ReadError
+
+    path = Path(source)
+    if not path.exists():
+        raise ReadError(source, "there is no such file. Check the path, or see `veil load --help` for what can be read.")
+    if path.is_dir():
+        raise ReadError(source, "is a directory with no train, valid or test file in it; expected a file of statements.")
+    if not path.stat().st_size:
+        raise ReadError(source, "the file is empty; expected one statement per line.")
+    return path

@@ -1,0 +1,77 @@
+"""Names ↔ ids: an immutable, sorted list of distinct names."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from veilgraph.errors import UnknownNameError
+
+
+class Vocabulary(Sequence[str]):
+    """Distinct names in sorted order; the id of a name is its position.
+
+    >>> Vocabulary(["ward", "doctor"]).id("ward")
+    1
+    """
+
+    def __init__(self, names: Iterable[str] | Any, kind: str = "entity") -> None:
+        array = names if isinstance(names, pa.Array) else pa.array(sorted(names), pa.large_string())
+        self._array, self.kind = array.cast(pa.large_string()), kind
+
+    def __len__(self) -> int:
+        return len(self._array)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._array.to_pylist())
+
+    def __getitem__(self, index: Any) -> Any:
+        if isinstance(index, slice):
+            return self._array[index].to_pylist()
+        return self._array[int(index)].as_py()
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Vocabulary) and bool(self._array.equals(other._array))
+
+    def __hash__(self) -> int:
+        return hash((len(self), self.kind))
+
+    def __repr__(self) -> str:
+        return f"Vocabulary({len(self)} {self.kind} names)"
+
+    @property
+    def array(self) -> Any:
+        """The names as an Arrow array."""
+        return self._array
+
+    def names(self, ids: np.ndarray) -> list[str]:
+        """The names of many ids."""
+        return self._array.take(pa.array(ids)).to_pylist()  # type: ignore[no-any-return]
+
+    def id(self, name: str) -> int:
+        """The id of one name, or an error that says the nearest ones."""
+        found = int(pc.index(self._array, pa.scalar(name, pa.large_string())).as_py())
+        if found < 0:
+            raise UnknownNameError(self.kind, name, self.near(name))
+        return found
+
+    def ids(self, names: Iterable[str]) -> np.ndarray:
+        """The ids of many names."""
+        asked = pa.array(list(names), pa.large_string())
+        found = pc.index_in(asked, self._array)
+        if found.null_count:
+            self.id(asked.filter(pc.is_null(found))[0].as_py())
+        return found.to_numpy(zero_copy_only=False).astype(np.int64)
+
+    def near(self, name: str, limit: int = 3) -> list[str]:
+        """Names that look like one that is not there."""
+        words = [word for word in name.replace("_", "/").replace("#", "/").split("/") if word]
+        inside = self._array
+        if len(inside) > 20_000 and words:
+            inside = inside.filter(pc.match_substring(inside, max(words, key=len), ignore_case=True))
+        return difflib.get_close_matches(name, inside[:20_000].to_pylist(), n=limit, cutoff=0.4)

@@ -1,0 +1,33 @@
+"""How the program uses the machine it is on: threads, and memory that is kept instead of given back.
+
+Training allocates the same few megabytes at every step. The C library returns such blocks to the system and asks for
+them again, and clearing fresh pages then costs more than the arithmetic (measured: 12.3 → 8.2 ms a step). ``prepare``
+tells it to keep them.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import ctypes.util
+import os
+import sys
+
+_MMAP_THRESHOLD, _TRIM_THRESHOLD, _KEEP = -3, -1, 1 << 30
+
+
+def prepare(threads: int | None = None) -> int:
+    """Set the number of threads (all cores, if None) and the memory policy; returns the number of threads."""
+    import torch
+
+    from veilgraph.models import kernels
+
+    count = threads or int(os.environ.get("OMP_NUM_THREADS", 0)) or len(os.sched_getaffinity(0))
+    if torch.get_num_threads() != count:
+        torch.set_num_threads(count)
+    kernels.use_threads(count)
+    if sys.platform == "linux":
+        library = ctypes.CDLL(ctypes.util.find_library("c") or "libc.so.6")
+        if hasattr(library, "mallopt"):
+            library.mallopt(_MMAP_THRESHOLD, _KEEP)
+            library.mallopt(_TRIM_THRESHOLD, _KEEP)
+    return count

@@ -1,0 +1,40 @@
+"""RotatE: the relation is a rotation of each complex coordinate."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from veilgraph.models.base import DISTANCE_SPACE, Model, complex_product, uniform
+from veilgraph.models.similarity import MODULUS
+
+
+class RotatE(Model):
+    """A rotation by the angles stored in the relation row, compared by the sum of moduli."""
+
+    name = "rotate"
+    formula = "−Σ |h ∘ e^{iθ_r} − t|"
+    citation = "Sun et al. 2019, RotatE (arXiv 1902.10197)"
+    multiple_of = 2
+    similarity = MODULUS
+    defaults = {"loss": "self-adversarial", "optimiser": "adam", "reciprocal": False}
+    search_space = DISTANCE_SPACE
+
+    @property
+    def relation_width(self) -> int:
+        return self.dimension // 2
+
+    def initialise(self, entities: int, relations: int, rng: np.random.Generator) -> tuple[Tensor, Tensor]:
+        return (
+            uniform(rng, entities, self.dimension, 12 / self.dimension),
+            uniform(rng, relations, self.relation_width, math.pi),
+        )
+
+    def compose(self, head: Tensor, relation: Tensor) -> Tensor:
+        return complex_product(head, torch.cat([relation.cos(), relation.sin()], -1))
+
+    def compose_inverse(self, tail: Tensor, relation: Tensor) -> Tensor:
+        return complex_product(tail, torch.cat([relation.cos(), -relation.sin()], -1))

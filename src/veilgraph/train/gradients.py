@@ -1,0 +1,339 @@
+"""The gradient of one batch, as rows: which rows of which table move, and by how much.
+
+Two ways to meet the wrong answers: ``sampled`` (negatives shared by chunks; separable and generic models) and
+``exact`` (every entity is a candidate). Only the composition is differentiated automatically, on gathered rows;
+similarities and losses have closed forms. Memory is O(batch · negatives + batch · dimension).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from veilgraph.models import kernels
+from veilgraph.models.base import GenericModel, Model
+from veilgraph.train.losses import Loss
+from veilgraph.train.optim import merge
+from veilgraph.train.regularisers import penalty_gradient
+
+
+@dataclass
+class Parameters:
+    """What is learnt: a row per entity, a row per relation (twice as many if reciprocal), and shared weights."""
+
+    entities: Tensor
+    relations: Tensor
+    weights: dict[str, Tensor] = field(default_factory=dict)
+
+
+class Rows(NamedTuple):
+    """A gradient on some rows of a table (all rows, if ``ids`` is None)."""
+
+    ids: Tensor | None
+    values: Tensor
+
+
+class Gradients(NamedTuple):
+    """The mean loss of a batch and its gradients."""
+
+    loss: float
+    entities: Rows
+    relations: Rows
+    weights: dict[str, Tensor]
+
+
+@dataclass(frozen=True)
+class Objective:
+    """What is minimised: a loss, a penalty, and possibly the prediction of relations."""
+
+    loss: Loss
+    regulariser: str = "none"
+    regulariser_weight: float = 0.0
+    relation_weight: float = 0.0
+    reciprocal: bool = False
+
+
+class TripleBatch(NamedTuple):
+    """Statements ``[b, 3]`` (head, relation, tail) and negatives ``[2·chunks, k]``, tail side first; b = chunks · size.
+
+    ``weight[b]`` is 0 for the statements that only fill the last chunk.
+    """
+
+    triples: Tensor
+    negatives: Tensor
+    weight: Tensor | None
+
+
+class QueryBatch(NamedTuple):
+    """Distinct questions (source, relation, ?) and their answers, ``answers[i]`` belonging to question ``owner[i]``.
+
+    ``inverse`` tells which questions ask for a head through ``compose_inverse`` (none, if relations are reciprocal).
+    """
+
+    source: Tensor
+    relation: Tensor
+    inverse: Tensor
+    owner: Tensor
+    answers: Tensor
+
+
+class _Sides(NamedTuple):
+    """Both directions of a batch, tail side first: differentiable queries and the rows they came from."""
+
+    query: Tensor  # [2b, d]
+    head: Tensor  # [b, w], leaf
+    tail: Tensor  # [b, w], leaf
+    relations: Tensor  # [u, w], leaf
+    relation_ids: Tensor  # [u]
+
+
+def sampled(model: Model, p: Parameters, batch: TripleBatch, objective: Objective) -> Gradients:
+    """Gradients of a batch against shared negatives."""
+    if isinstance(model, GenericModel):
+        return _generic(model, p, batch, objective)
+    head_ids, relation, tail_ids = batch.triples.unbind(1)
+    b, (chunks, k) = len(head_ids), batch.negatives.shape
+    sides = _queries(model, p, batch.triples, objective.reciprocal)
+    query = sides.query.detach()
+    target = torch.cat([sides.tail.detach(), sides.head.detach()])
+    negative_rows = p.entities.index_select(0, batch.negatives.view(-1)).view(chunks, k, -1)
+
+    positive = model.similarity.pairs(query, target)
+    chunked = query.view(chunks, -1, query.shape[1])
+    table = model.similarity.table(chunked, negative_rows)
+    scale = model.relation_scale.index_select(0, relation).repeat(2) if model.relation_scale is not None else None
+    scores = table if scale is None else table * scale.view(chunks, -1, 1)
+    _mask(scores, batch, head_ids, tail_ids)
+    value, on_positive, on_negative = objective.loss.coefficients(
+        positive if scale is None else positive * scale, scores.view(2 * b, k)
+    )
+    weight = _example_weight(batch, b) * (scale if scale is not None else 1.0)
+    on_positive = on_positive * weight
+    on_negative = on_negative.mul_(weight.unsqueeze(1)).view(chunks, -1, k)
+
+    on_query, on_negative_rows = model.similarity.pull(chunked, negative_rows, on_negative, table)
+    on_query = on_query.reshape(2 * b, -1) + model.similarity.pull_pairs(query, target, on_positive)
+    on_target = model.similarity.pull_pairs_candidate(query, target, on_positive)
+    on_head, on_tail, on_relations = torch.autograd.grad(
+        sides.query, (sides.head, sides.tail, sides.relations), on_query, materialize_grads=True
+    )
+    on_tail, on_head = on_tail + on_target[:b], on_head + on_target[b:]
+    _penalise(model, objective, batch, sides, on_head, on_tail, on_relations)
+    ids, values = merge(
+        torch.cat([head_ids, tail_ids, batch.negatives.view(-1)]),
+        torch.cat([on_head, on_tail, on_negative_rows.reshape(-1, on_negative_rows.shape[2])]),
+    )
+    loss = float((value * _example_weight(batch, b)).sum())
+    return Gradients(loss, Rows(ids, values), Rows(sides.relation_ids, on_relations), {})
+
+
+def exact(
+    model: Model, p: Parameters, batch: QueryBatch, objective: Objective, cells: int = 1 << 25
+) -> Gradients:
+    """Gradients of distinct questions against every entity (softmax or softplus), ``cells`` scores at a time.
+
+    A question with m answers counts m times: exactly the sum over its statements, at the price of one row.
+    """
+    relation_ids, index = torch.unique(batch.relation, return_inverse=True)
+    source = p.entities.index_select(0, batch.source).requires_grad_()
+    relations = p.relations.index_select(0, relation_ids).requires_grad_()
+    order = torch.argsort(batch.inverse.to(torch.int8), stable=True)
+    forward = int((~batch.inverse).sum())
+    with torch.enable_grad():
+        parts = [
+            model.query(source.index_select(0, rows), relations, index.index_select(0, rows), inverse)
+            for rows, inverse in ((order[:forward], False), (order[forward:], True))
+            if len(rows)
+        ]
+        query = torch.cat(parts)
+    position = torch.empty_like(order).scatter_(0, order, torch.arange(len(order)))
+    owner, statements = position.index_select(0, batch.owner), len(batch.answers)
+    on_query = torch.empty_like(query)
+    on_entities = torch.zeros_like(p.entities)
+    total = 0.0
+    size = max(1, cells // len(p.entities))
+    sort = torch.argsort(owner, stable=True)
+    owner, answers = owner[sort], batch.answers[sort]
+    edges = torch.searchsorted(owner, torch.arange(0, len(query) + size, size))
+    for i, start in enumerate(range(0, len(query), size)):
+        own = owner[edges[i] : edges[i + 1]] - start
+        answer = answers[edges[i] : edges[i + 1]]
+        part = query.detach()[start : start + size].unsqueeze(0)
+        scores = model.similarity.table(part, p.entities.unsqueeze(0))[0]
+        value, weights = _against_all(objective.loss.name, scores, own, answer, statements)
+        grad_query, grad_entities = model.similarity.pull(
+            part, p.entities.unsqueeze(0), weights.unsqueeze(0), scores.unsqueeze(0)
+        )
+        on_query[start : start + size] = grad_query[0]
+        on_entities += grad_entities[0]
+        total += value
+    on_source, on_relations = torch.autograd.grad(query, (source, relations), on_query, materialize_grads=True)
+    if objective.regulariser_weight:
+        penalty = objective.regulariser_weight / statements
+        count = torch.bincount(batch.owner, minlength=len(batch.source)).unsqueeze(1) * penalty
+        pull = _penalty(model, objective)
+        on_source = on_source + count * pull(source.detach())
+        on_relations.index_add_(0, index, count * pull(relations.detach()).index_select(0, index))
+        on_entities.index_add_(0, answers, penalty * pull(p.entities.index_select(0, answers)))
+    on_entities.index_add_(0, batch.source, on_source)
+    return Gradients(total, Rows(None, on_entities), Rows(relation_ids, on_relations), {})
+
+
+def relation_prediction(model: Model, p: Parameters, triples: Tensor, weight: float) -> Gradients | None:
+    """Gradients of predicting the relation from head and tail by softmax (Chen et al. 2021, arXiv 2110.02834)."""
+    head_ids, relation, tail_ids = triples.unbind(1)
+    head = p.entities.index_select(0, head_ids).requires_grad_()
+    tail = p.entities.index_select(0, tail_ids).requires_grad_()
+    with torch.enable_grad():
+        query = model.relation_query(head, tail)
+    if query is None:
+        return None
+    scores = query.detach() @ p.relations.T
+    log_p = torch.log_softmax(scores, 1)
+    value = -log_p.gather(1, relation.unsqueeze(1)).sum() / len(triples)
+    on_scores = log_p.exp_()
+    on_scores[torch.arange(len(triples)), relation] -= 1
+    on_scores.mul_(weight / len(triples))
+    on_head, on_tail = torch.autograd.grad(query, (head, tail), on_scores @ p.relations)
+    ids, values = merge(torch.cat([head_ids, tail_ids]), torch.cat([on_head, on_tail]))
+    return Gradients(weight * float(value), Rows(ids, values), Rows(None, on_scores.T @ query.detach()), {})
+
+
+def add(a: Rows, b: Rows, length: int) -> Rows:
+    """The sum of two row gradients on a table of ``length`` rows."""
+    if a.ids is not None and b.ids is not None:
+        return Rows(*merge(torch.cat([a.ids, b.ids]), torch.cat([a.values, b.values])))
+    total = torch.zeros(length, a.values.shape[1])
+    for part in (a, b):
+        total = total + part.values if part.ids is None else total.index_add_(0, part.ids, part.values)
+    return Rows(None, total)
+
+
+def _queries(model: Model, p: Parameters, triples: Tensor, reciprocal: bool) -> _Sides:
+    head_ids, relation, tail_ids = triples.unbind(1)
+    backward = relation + len(p.relations) // 2 if reciprocal else relation
+    relation_ids, index = torch.unique(torch.cat([relation, backward]), return_inverse=True)
+    head = p.entities.index_select(0, head_ids).requires_grad_()
+    tail = p.entities.index_select(0, tail_ids).requires_grad_()
+    relations = p.relations.index_select(0, relation_ids).requires_grad_()
+    b = len(triples)
+    with torch.enable_grad():
+        query = torch.cat(
+            [
+                model.query(head, relations, index[:b], False),
+                model.query(tail, relations, index[b:], not reciprocal),
+            ]
+        )
+    return _Sides(query, head, tail, relations, relation_ids)
+
+
+def _mask(scores: Tensor, batch: TripleBatch, head_ids: Tensor, tail_ids: Tensor) -> None:
+    source, target = torch.cat([head_ids, tail_ids]), torch.cat([tail_ids, head_ids])
+    kernels.mask_own(scores.numpy(), batch.negatives.numpy(), source.numpy(), target.numpy())
+
+
+def _example_weight(batch: TripleBatch, b: int) -> Tensor:
+    """What each of the 2b examples counts: 1 / statements, 0 for fillers."""
+    if batch.weight is None:
+        return torch.full((2 * b,), 1.0 / b)
+    return (batch.weight / batch.weight.sum()).repeat(2)
+
+
+def _penalty(model: Model, objective: Objective) -> Callable[[Tensor], Tensor]:
+    return lambda rows: penalty_gradient(objective.regulariser, rows, model.multiple_of)
+
+
+def _penalise(
+    model: Model,
+    objective: Objective,
+    batch: TripleBatch,
+    sides: _Sides,
+    on_head: Tensor,
+    on_tail: Tensor,
+    on_relations: Tensor,
+) -> None:
+    """Add the penalty of both directions' rows to the gradients, in place."""
+    if not objective.regulariser_weight:
+        return
+    b = len(batch.triples)
+    count = (_example_weight(batch, b)[:b] * objective.regulariser_weight).unsqueeze(1)
+    pull = _penalty(model, objective)
+    on_head += 2 * count * pull(sides.head.detach())
+    on_tail += 2 * count * pull(sides.tail.detach())
+    relation = batch.triples[:, 1]
+    directions = [relation, relation + objective.reciprocal * _half(sides, relation)]
+    rows = pull(sides.relations.detach())
+    for ids in directions:
+        index = torch.searchsorted(sides.relation_ids, ids.contiguous())
+        on_relations.index_add_(0, index, count * rows.index_select(0, index))
+
+
+def _half(sides: _Sides, relation: Tensor) -> int:
+    """The offset of reciprocal relation ids in this batch."""
+    return int(sides.relation_ids[-1] - relation.max())
+
+
+def _against_all(name: str, scores: Tensor, own: Tensor, answer: Tensor, statements: int) -> tuple[float, Tensor]:
+    """The loss of some questions against all entities, and its derivative on each score."""
+    right = scores[own, answer]
+    if name == "softmax":
+        p = torch.softmax(scores, 1)
+        log_sum = scores.amax(1) - p.amax(1).log()
+        value = (log_sum[own] - right).sum()
+        weights = p.mul_(torch.bincount(own, minlength=len(scores)).unsqueeze(1))
+    else:
+        value = F.softplus(scores).sum() - right.sum()
+        weights = torch.sigmoid(scores)
+    weights.index_put_((own, answer), torch.tensor(-1.0), accumulate=True)
+    return float(value) / statements, weights.div_(statements)
+
+
+def _generic(model: GenericModel, p: Parameters, batch: TripleBatch, objective: Objective) -> Gradients:
+    """Automatic differentiation on gathered rows, for scorers that are no composition and similarity."""
+    head_ids, relation, tail_ids = batch.triples.unbind(1)
+    b, (chunks, k) = len(head_ids), batch.negatives.shape
+    head = p.entities.index_select(0, head_ids).requires_grad_()
+    tail = p.entities.index_select(0, tail_ids).requires_grad_()
+    backward = relation + len(p.relations) // 2 if objective.reciprocal else relation
+    relation_ids, index = torch.unique(torch.cat([relation, backward]), return_inverse=True)
+    relations = p.relations.index_select(0, relation_ids).requires_grad_()
+    weights = {name: w.detach().requires_grad_() for name, w in p.weights.items()}
+    negative_rows = p.entities.index_select(0, batch.negatives.view(-1)).requires_grad_()
+    with torch.enable_grad():
+        by_chunk = negative_rows.view(chunks, 1, k, -1).expand(-1, 2 * b // chunks, -1, -1).reshape(2 * b, k, -1)
+        rows = relations.index_select(0, index).unsqueeze(1)
+        h, t, r = head.unsqueeze(1), tail.unsqueeze(1), rows[:b]
+        if objective.reciprocal:
+            positive = torch.cat([model.score(h, r, t, weights), model.score(t, rows[b:], h, weights)]).squeeze(1)
+            negative = model.score(torch.cat([h, t]), rows, by_chunk, weights)
+        else:
+            positive = model.score(h, r, t, weights).repeat(2, 1).squeeze(1)
+            negative = torch.cat(
+                [model.score(h, r, by_chunk[:b], weights), model.score(by_chunk[b:], r, t, weights)]
+            )
+    scores = negative.detach().clone()
+    _mask(scores.view(chunks, -1, k), batch, head_ids, tail_ids)
+    value, on_positive, on_negative = objective.loss.coefficients(positive.detach(), scores)
+    weight = _example_weight(batch, b)
+    inputs = [head, tail, relations, negative_rows, *weights.values()]
+    gradients = torch.autograd.grad(
+        [positive, negative],
+        inputs,
+        [on_positive * weight, on_negative * weight.unsqueeze(1)],
+        materialize_grads=True,
+        allow_unused=True,
+    )
+    on_head, on_tail, on_relations, on_negative_rows = gradients[:4]
+    sides = _Sides(positive, head, tail, relations, relation_ids)
+    _penalise(model, objective, batch, sides, on_head, on_tail, on_relations)
+    ids, values = merge(
+        torch.cat([head_ids, tail_ids, batch.negatives.view(-1)]), torch.cat([on_head, on_tail, on_negative_rows])
+    )
+    loss = float((value * weight).sum())
+    shared = dict(zip(weights, gradients[4:]))
+    return Gradients(loss, Rows(ids, values), Rows(relation_ids, on_relations), shared)
