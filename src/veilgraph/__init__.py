@@ -1,0 +1,90 @@
+"""Knowledge-graph embeddings that can be shared without betraying the people in the graph.
+
+import veilgraph as vg
+
+graph = vg.load("builtin:hospital")
+graph = vg.split(graph, valid=0.05, test=0.05)
+run = vg.train(graph, model="complex", out="run/")
+print(run.evaluate("test", graph=graph))
+print(run.predict(head="patient/17", relation="mayBenefitFrom", top=5))
+"""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "Graph",
+    "Run",
+    "VeilError",
+    "__version__",
+    "check",
+    "evaluate",
+    "export",
+    "fix",
+    "load",
+    "open_run",
+    "predict",
+    "resume",
+    "save",
+    "split",
+    "train",
+    "tune",
+]
+
+_HOMES = {
+    "Graph": ("veilgraph.load.graph", "Graph"),
+    "Run": ("veilgraph.runs", "Run"),
+    "VeilError": ("veilgraph.errors", "VeilError"),
+    "check": ("veilgraph.load.check", "check"),
+    "evaluate": ("veilgraph.evaluate", "evaluate"),
+    "export": ("veilgraph.export", "export"),
+    "fix": ("veilgraph.load.check", "fix"),
+    "load": ("veilgraph.load", "load"),
+    "open_run": ("veilgraph.runs", "open_run"),
+    "predict": ("veilgraph.evaluate", "predict"),
+    "resume": ("veilgraph.train", "resume"),
+    "save": ("veilgraph.load.store", "save"),
+    "split": ("veilgraph.load.split", "split"),
+    "train": ("veilgraph.train", "train"),
+    "tune": ("veilgraph.train.tune", "tune"),
+}
+
+
+def __getattr__(name: str) -> Any:
+    """Import a function when it is first used: ``veil --help`` must not wait for Torch."""
+    if name not in _HOMES:
+        raise AttributeError(f"veilgraph has no {name!r}; it has {', '.join(__all__)}")
+    module, attribute = _HOMES[name]
+    found = getattr(importlib.import_module(module), attribute)
+    globals()[name] = found
+    return found
+
+
+class _Session(ModuleType):
+    """Importing the folder ``veilgraph.load`` must not hide the function ``veilgraph.load`` behind it."""
+
+    def __setattr__(self, name: str, value: object) -> None:
+        if not (name in _HOMES and isinstance(value, ModuleType)):
+            super().__setattr__(name, value)
+
+
+sys.modules[__name__].__class__ = _Session
+
+if TYPE_CHECKING:
+    from veilgraph.errors import VeilError
+    from veilgraph.evaluate import evaluate, predict
+    from veilgraph.export import export
+    from veilgraph.load import load
+    from veilgraph.load.check import check, fix
+    from veilgraph.load.graph import Graph
+    from veilgraph.load.split import split
+    from veilgraph.load.store import save
+    from veilgraph.runs import Run, open_run
+    from veilgraph.train import resume, train
+    from veilgraph.train.tune import tune

@@ -1,0 +1,61 @@
+"""How good a run is: filtered ranks and their summaries, and answers by name."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from veilgraph import machine
+from veilgraph.errors import InputError
+from veilgraph.evaluate.metrics import by_class, by_relation, mapping_classes, summarise
+from veilgraph.evaluate.predict import predict
+from veilgraph.evaluate.ranking import Ranker, Ranks
+from veilgraph.files import write_json
+
+if TYPE_CHECKING:
+    from veilgraph.load.graph import Graph
+    from veilgraph.runs import Run
+
+__all__ = ["Ranker", "Ranks", "evaluate", "predict", "summarise"]
+
+
+def evaluate(
+    run: Run,
+    split: str = "test",
+    *,
+    graph: str | Path | Graph | None = None,
+    memory: int = 1 << 28,
+    details: bool = False,
+    threads: int | None = None,
+    progress: Callable[[int], None] | None = None,
+) -> dict[str, Any]:
+    """split, mrr, mr, adjusted_mrr, hits@1/3/10, queries, queries_per_second; with ``details`` also per relation and class.
+
+    Ranks each statement of the split on both sides among all entities, other known statements left out, ties at their
+    average rank. Also written to the run's metrics.json, which is for the curator.
+    """
+    machine.prepare(threads)
+    found = run.graph(graph)
+    statements = found.split(split)
+    if not len(statements):
+        raise InputError(f"the {split} split of {found.source or 'the graph'} is empty: there is nothing to rank.")
+    ranker = Ranker(found.triples, len(found.relations))
+    parameters, model = run.parameters, run.model
+    began = time.perf_counter()
+    ranks = ranker.rank(
+        model, parameters, statements, reciprocal=bool(run.config.reciprocal), memory=memory, progress=progress
+    )
+    seconds = time.perf_counter() - began
+    result: dict[str, Any] = {
+        "split": split,
+        **summarise(ranks.rank, ranks.candidates),
+        "queries": len(ranks.rank),
+        "queries_per_second": round(len(ranks.rank) / seconds, 1),
+    }
+    if details:
+        result["relations"] = by_relation(ranks, list(found.relations))
+        result["classes"] = by_class(ranks, mapping_classes(found.train, len(found.relations)))
+    write_json(run.folder / "metrics.json", result)
+    return result

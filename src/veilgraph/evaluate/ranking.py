@@ -16,7 +16,7 @@ from veilgraph.evaluate.answers import Answers
 from veilgraph.evaluate.scoring import score_all
 from veilgraph.models import kernels
 from veilgraph.models.base import Model
-from veilgraph.train.gradients import Parameters
+from veilgraph.models.parameters import Parameters
 
 SIDES = ("tail", "head")
 

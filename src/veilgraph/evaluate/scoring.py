@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from veilgraph.models.base import GenericModel, Model
-from veilgraph.train.gradients import Parameters
+from veilgraph.models.parameters import Parameters
 
 
 def query_vectors(

@@ -5,6 +5,7 @@ Every load is checked (``check``); nothing is mended unless asked.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -55,7 +56,8 @@ def load(source: str | Path | Graph, **options: Any) -> Graph:
         return open_graph(text)
     for reader in READERS:
         if reader.reads(text):
-            return assemble(reader.read(text, chosen, Names()), text)
+            graph = assemble(reader.read(text, chosen, Names()), text)
+            return graph if chosen == ReadOptions() else replace(graph, source="")
     if text.startswith("builtin:") or not Path(text).suffix or Path(text).is_dir():
         regular_file(text)
     elif not Path(text).exists():

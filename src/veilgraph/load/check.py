@@ -50,7 +50,7 @@ def fix(graph: Graph) -> Graph:
     for split, array in splits.items():
         renamed[split] = np.column_stack([array[:, 0], place[array[:, 1]], array[:, 2]])
     relations = Vocabulary(graph.relations.names(used), "relation")
-    return Graph(graph.entities, relations, renamed, graph.descriptions, graph.source, graph.extra)
+    return Graph(graph.entities, relations, renamed, graph.descriptions, "", graph.extra)
 
 
 def _faults(graph: Graph) -> list[tuple[str, str, np.ndarray, str]]:

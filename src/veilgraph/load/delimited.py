@@ -65,7 +65,15 @@ def read_frame(source: str, options: ReadOptions, names: Names) -> pl.DataFrame:
             _raise_fault(path, separator, len(fields), wanted, header)
     if not len(frame):
         raise ReadError(source, "holds no statement; expected one per line.")
+    longest = max(_longest(frame[column]) for column in COLUMNS)
+    if longest > LONGEST_LINE:
+        _raise_fault(path, separator, len(fields), wanted, header)
     return frame
+
+
+def _longest(column: pl.Series) -> int:
+    """Bytes of the longest name."""
+    return int(column.unique().cast(pl.String).str.len_bytes().max() or 0)  # type: ignore[call-overload, arg-type]
 
 
 def _lines(path: Path) -> Iterator[tuple[int, bytes]]:

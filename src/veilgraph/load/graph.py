@@ -21,8 +21,8 @@ SPLITS = ("train", "valid", "test")
 class Graph:
     """Statements as ``[n, 3]`` int32 arrays (head, relation, tail), by split, with the names behind the ids.
 
-    ``descriptions`` holds a text (or None) for each entity, if the source had any. Arrays cannot be written to:
-    whatever changes a graph returns a new one.
+    ``descriptions`` holds a text (or None) for each entity, if the source had any. ``source`` is what ``load`` gives
+    this very graph for, or empty. Arrays cannot be written to: whatever changes a graph returns a new one.
     """
 
     entities: Vocabulary
@@ -65,8 +65,8 @@ class Graph:
         return f"Graph({len(self.entities):,} entities, {len(self.relations):,} relations; {parts})"
 
     def with_splits(self, splits: Mapping[str, np.ndarray]) -> Graph:
-        """The same vocabularies with other statements."""
-        return replace(self, splits=splits)
+        """The same vocabularies with other statements (which the source no longer gives)."""
+        return replace(self, splits=splits, source="")
 
     @cached_property
     def fingerprint(self) -> str:

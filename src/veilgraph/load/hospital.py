@@ -122,10 +122,10 @@ class _World:
             (f"{course}_{site}_{condition}", s)
             for condition in CONDITIONS
             for course in COURSES
-            for s, sites in enumerate(SITES.values())
-            for site in sites
+            for place in range(3)
+            for s, site in enumerate(sites[place] for sites in SITES.values())
         ]
-        diseases = names[: min(len(names), max(24, patients // 10))]
+        diseases = names[: min(len(names), max(3 * len(SITES), patients // 10))]
         disease_specialty = np.array([s for _, s in diseases])
         # Each specialty has its own symptoms and findings; a disease takes most from there, some from everywhere.
         symptoms_of = np.stack([rng.choice(len(SYMPTOMS), 8, replace=False) for _ in specialties])

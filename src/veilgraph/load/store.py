@@ -88,7 +88,7 @@ def open_graph(folder: str | Path) -> Graph:
             Vocabulary(relations["name"].combine_chunks(), "relation"),
             splits,
             descriptions,
-            str(manifest.get("source", "")),
+            str(folder),
             manifest.get("extra") or {},
         )
     except (OSError, KeyError, TypeError, ValueError, pa.ArrowException, yaml.YAMLError) as error:

@@ -25,7 +25,7 @@ LINEAR_SPACE: SearchSpace = {  # for dot-product models
     "learning_rate": (0.02, 0.5, "log"),
     "regulariser_weight": (1e-4, 0.3, "log"),
     "batch": [256, 512, 1024],
-    "relation_weight": [0.0, 0.1, 0.5],
+    "dropout": (0.0, 0.5, "linear"),
 }
 DISTANCE_SPACE: SearchSpace = {  # for distance models
     "learning_rate": (3e-4, 3e-2, "log"),
@@ -90,9 +90,6 @@ class Model(ABC):
     def compose_inverse(self, tail: Tensor, relation: Tensor) -> Tensor:
         """Where the head is expected."""
 
-    def relation_query(self, head: Tensor, tail: Tensor) -> Tensor | None:
-        """Where the relation is expected, if the score is a dot product with the relation row; else None."""
-        return None
 
     def query(self, source: Tensor, relations: Tensor, index: Tensor, inverse: bool) -> Tensor:
         """The query vectors of a batch: ``relations[u, w]`` are its distinct relation rows, ``index[b]`` says which."""

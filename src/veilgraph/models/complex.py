@@ -22,6 +22,3 @@ class ComplEx(Model):
 
     def compose_inverse(self, tail: Tensor, relation: Tensor) -> Tensor:
         return complex_product(tail, relation, conjugate=True)
-
-    def relation_query(self, head: Tensor, tail: Tensor) -> Tensor:
-        return complex_product(tail, head, conjugate=True)

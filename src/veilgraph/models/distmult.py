@@ -21,6 +21,3 @@ class DistMult(Model):
 
     def compose_inverse(self, tail: Tensor, relation: Tensor) -> Tensor:
         return tail * relation
-
-    def relation_query(self, head: Tensor, tail: Tensor) -> Tensor:
-        return head * tail

@@ -9,19 +9,22 @@ import torch
 from torch import Tensor
 
 from veilgraph.models.base import DISTANCE_SPACE, Model, complex_product, uniform
-from veilgraph.models.similarity import MODULUS
+from veilgraph.models.similarity import L2_DISTANCE, MODULUS
 
 
 class RotatE(Model):
-    """A rotation by the angles stored in the relation row, compared by the sum of moduli."""
+    """A rotation by the angles stored in the relation row, compared by the sum of moduli (``norm=1``) or L2 (``norm=2``)."""
 
     name = "rotate"
     formula = "−Σ |h ∘ e^{iθ_r} − t|"
     citation = "Sun et al. 2019, RotatE (arXiv 1902.10197)"
     multiple_of = 2
-    similarity = MODULUS
     defaults = {"loss": "self-adversarial", "optimiser": "adam", "reciprocal": False}
     search_space = DISTANCE_SPACE
+
+    def __init__(self, dimension: int, *, norm: int = 1) -> None:
+        super().__init__(dimension, norm=norm)
+        self.similarity = MODULUS if norm == 1 else L2_DISTANCE
 
     @property
     def relation_width(self) -> int:

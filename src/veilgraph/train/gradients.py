@@ -8,7 +8,7 @@ similarities and losses have closed forms. Memory is O(batch · negatives + batc
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import torch
@@ -17,18 +17,10 @@ from torch import Tensor
 
 from veilgraph.models import kernels
 from veilgraph.models.base import GenericModel, Model
+from veilgraph.models.parameters import Parameters
 from veilgraph.train.losses import Loss
 from veilgraph.train.optim import merge
 from veilgraph.train.regularisers import penalty_gradient
-
-
-@dataclass
-class Parameters:
-    """What is learnt: a row per entity, a row per relation (twice as many if reciprocal), and shared weights."""
-
-    entities: Tensor
-    relations: Tensor
-    weights: dict[str, Tensor] = field(default_factory=dict)
 
 
 class Rows(NamedTuple):
@@ -49,13 +41,19 @@ class Gradients(NamedTuple):
 
 @dataclass(frozen=True)
 class Objective:
-    """What is minimised: a loss, a penalty, and possibly the prediction of relations."""
+    """What is minimised: a loss and a penalty."""
 
     loss: Loss
     regulariser: str = "none"
     regulariser_weight: float = 0.0
-    relation_weight: float = 0.0
     reciprocal: bool = False
+
+
+class Keep(NamedTuple):
+    """Dropout: what the rows asked about, and the query vectors made from them, are multiplied with (0 or 1/kept)."""
+
+    source: Tensor  # [questions, d]
+    query: Tensor  # [questions, d]
 
 
 class TripleBatch(NamedTuple):
@@ -66,7 +64,8 @@ class TripleBatch(NamedTuple):
 
     triples: Tensor
     negatives: Tensor
-    weight: Tensor | None
+    weight: Tensor | None = None
+    keep: Keep | None = None
 
 
 class QueryBatch(NamedTuple):
@@ -80,6 +79,7 @@ class QueryBatch(NamedTuple):
     inverse: Tensor
     owner: Tensor
     answers: Tensor
+    keep: Keep | None = None
 
 
 class _Sides(NamedTuple):
@@ -98,7 +98,7 @@ def sampled(model: Model, p: Parameters, batch: TripleBatch, objective: Objectiv
         return _generic(model, p, batch, objective)
     head_ids, relation, tail_ids = batch.triples.unbind(1)
     b, (chunks, k) = len(head_ids), batch.negatives.shape
-    sides = _queries(model, p, batch.triples, objective.reciprocal)
+    sides = _queries(model, p, batch, objective.reciprocal)
     query = sides.query.detach()
     target = torch.cat([sides.tail.detach(), sides.head.detach()])
     negative_rows = p.entities.index_select(0, batch.negatives.view(-1)).view(chunks, k, -1)
@@ -145,12 +145,15 @@ def exact(
     order = torch.argsort(batch.inverse.to(torch.int8), stable=True)
     forward = int((~batch.inverse).sum())
     with torch.enable_grad():
+        asked = source if batch.keep is None else source * batch.keep.source
         parts = [
-            model.query(source.index_select(0, rows), relations, index.index_select(0, rows), inverse)
+            model.query(asked.index_select(0, rows), relations, index.index_select(0, rows), inverse)
             for rows, inverse in ((order[:forward], False), (order[forward:], True))
             if len(rows)
         ]
         query = torch.cat(parts)
+        if batch.keep is not None:
+            query = query * batch.keep.query
     position = torch.empty_like(order).scatter_(0, order, torch.arange(len(order)))
     owner, statements = position.index_select(0, batch.owner), len(batch.answers)
     on_query = torch.empty_like(query)
@@ -184,51 +187,24 @@ def exact(
     return Gradients(total, Rows(None, on_entities), Rows(relation_ids, on_relations), {})
 
 
-def relation_prediction(model: Model, p: Parameters, triples: Tensor, weight: float) -> Gradients | None:
-    """Gradients of predicting the relation from head and tail by softmax (Chen et al. 2021, arXiv 2110.02834)."""
-    head_ids, relation, tail_ids = triples.unbind(1)
-    head = p.entities.index_select(0, head_ids).requires_grad_()
-    tail = p.entities.index_select(0, tail_ids).requires_grad_()
-    with torch.enable_grad():
-        query = model.relation_query(head, tail)
-    if query is None:
-        return None
-    scores = query.detach() @ p.relations.T
-    log_p = torch.log_softmax(scores, 1)
-    value = -log_p.gather(1, relation.unsqueeze(1)).sum() / len(triples)
-    on_scores = log_p.exp_()
-    on_scores[torch.arange(len(triples)), relation] -= 1
-    on_scores.mul_(weight / len(triples))
-    on_head, on_tail = torch.autograd.grad(query, (head, tail), on_scores @ p.relations)
-    ids, values = merge(torch.cat([head_ids, tail_ids]), torch.cat([on_head, on_tail]))
-    return Gradients(weight * float(value), Rows(ids, values), Rows(None, on_scores.T @ query.detach()), {})
-
-
-def add(a: Rows, b: Rows, length: int) -> Rows:
-    """The sum of two row gradients on a table of ``length`` rows."""
-    if a.ids is not None and b.ids is not None:
-        return Rows(*merge(torch.cat([a.ids, b.ids]), torch.cat([a.values, b.values])))
-    total = torch.zeros(length, a.values.shape[1])
-    for part in (a, b):
-        total = total + part.values if part.ids is None else total.index_add_(0, part.ids, part.values)
-    return Rows(None, total)
-
-
-def _queries(model: Model, p: Parameters, triples: Tensor, reciprocal: bool) -> _Sides:
-    head_ids, relation, tail_ids = triples.unbind(1)
+def _queries(model: Model, p: Parameters, batch: TripleBatch, reciprocal: bool) -> _Sides:
+    head_ids, relation, tail_ids = batch.triples.unbind(1)
     backward = relation + len(p.relations) // 2 if reciprocal else relation
     relation_ids, index = torch.unique(torch.cat([relation, backward]), return_inverse=True)
     head = p.entities.index_select(0, head_ids).requires_grad_()
     tail = p.entities.index_select(0, tail_ids).requires_grad_()
     relations = p.relations.index_select(0, relation_ids).requires_grad_()
-    b = len(triples)
+    b, keep = len(batch.triples), batch.keep
     with torch.enable_grad():
+        forward_from, backward_from = (head, tail) if keep is None else (head * keep.source[:b], tail * keep.source[b:])
         query = torch.cat(
             [
-                model.query(head, relations, index[:b], False),
-                model.query(tail, relations, index[b:], not reciprocal),
+                model.query(forward_from, relations, index[:b], False),
+                model.query(backward_from, relations, index[b:], not reciprocal),
             ]
         )
+        if keep is not None:
+            query = query * keep.query
     return _Sides(query, head, tail, relations, relation_ids)
 
 

@@ -63,6 +63,8 @@ def _softplus(loss: Loss, positive: Tensor, negative: Tensor) -> Coefficients:
 def _self_adversarial(loss: Loss, positive: Tensor, negative: Tensor) -> Coefficients:
     """−log σ(margin + positive) − Σ_k p_k log σ(−margin − negative), p = softmax(temperature · negative), held fixed."""
     p = torch.softmax(negative * loss.temperature, 1)
+    if negative.shape[1] <= 2:
+        p = p.nan_to_num_(0.0)
     shifted = negative + loss.margin
     value = F.softplus(-positive - loss.margin) + (p * F.softplus(shifted)).sum(1)
     return Coefficients(value, -torch.sigmoid(-positive - loss.margin), p.mul_(torch.sigmoid_(shifted)))
@@ -74,6 +76,8 @@ def _softmax(loss: Loss, positive: Tensor, negative: Tensor) -> Coefficients:
     p = torch.softmax(negative, 1)
     # log Σ exp(negative) without another pass of exponentials: the largest p is exp(max − logsumexp)
     log_sum = negative.amax(1) - p.amax(1).log() + correction
+    if negative.shape[1] <= 2:  # only then can all negatives be masked: such an example has nothing to be compared with
+        p, log_sum = p.nan_to_num_(0.0), log_sum.nan_to_num(-math.inf)
     total = torch.logaddexp(positive, log_sum)
     on_negative = p.mul_((log_sum - total).exp_().unsqueeze(1))
     return Coefficients(total - positive, -(log_sum - total).exp(), on_negative)

@@ -1,0 +1,89 @@
+"""The command line: one file per verb, no logic. ``main`` imports only the verb that was asked for."""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import json
+import os
+import sys
+from collections.abc import Sequence
+from typing import NoReturn
+
+VERBS = {
+    "demo": "The whole story on a built-in hospital graph.",
+    "load": "Read a graph from any source, check it, and save it as a folder.",
+    "train": "Learn embeddings of a graph.",
+    "resume": "Continue a training that was stopped.",
+    "evaluate": "Rank held-out statements among all entities.",
+    "predict": "Answer (head, relation, ?) or (?, relation, tail) by name.",
+    "tune": "Search for good settings.",
+    "export": "Write the vectors for other tools.",
+    "list": "What there is: models, losses, optimisers, readers, formats, datasets.",
+    "bench": "Measure speed and quality beside other libraries.",
+}
+EXIT_CODES = "exit codes: 0 ok · 2 usage · 3 bad input · 4 budget exceeded · 5 audit or verification failed"
+
+
+class _Parser(argparse.ArgumentParser):
+    def error(self, message: str) -> NoReturn:
+        self.print_usage(sys.stderr)
+        self.exit(2, f"veil: {message}\n")
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command and return its exit code."""
+    given = list(sys.argv[1:] if arguments is None else arguments)
+    parser = _Parser(
+        prog="veil",
+        description="Knowledge-graph embeddings that can be shared without betraying the people in the graph.",
+        epilog=EXIT_CODES,
+    )
+    parser.add_argument("--version", action="store_true", help="show the version")
+    verbs = parser.add_subparsers(dest="verb", metavar="VERB", parser_class=_Parser)
+    asked = next((word for word in given if not word.startswith("-")), None)
+    for verb, help_text in VERBS.items():
+        sub = verbs.add_parser(verb, help=help_text, description=help_text, epilog=EXIT_CODES)
+        if verb == asked:
+            module = importlib.import_module(f"veilgraph.cli.{verb}")
+            module.arguments(sub)
+            sub.add_argument("--json", action="store_true", help="print one JSON object and nothing else")
+    options = parser.parse_args(given)
+    if options.version:
+        from veilgraph import __version__
+
+        print(f"veilgraph {__version__}")
+        return 0
+    if options.verb is None:
+        parser.print_help()
+        return 0
+    return _run(options)
+
+
+def _run(options: argparse.Namespace) -> int:
+    from veilgraph.errors import VeilError
+
+    module = importlib.import_module(f"veilgraph.cli.{options.verb}")
+    try:
+        result = module.run(options)
+        if options.json:
+            print(json.dumps(result, ensure_ascii=False, allow_nan=False))
+        else:
+            module.show(result)
+        sys.stdout.flush()
+        return int(getattr(module, "exit_code", lambda _: 0)(result))
+    except VeilError as error:
+        print(f"veil {options.verb}: {error}", file=sys.stderr)
+        return error.exit_code
+    except KeyboardInterrupt:
+        print(f"\nveil {options.verb}: stopped. What is on disk is whole.", file=sys.stderr)
+        return 130
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except MemoryError:
+        print(f"veil {options.verb}: out of memory. Lower --dimension or --batch, or --memory.", file=sys.stderr)
+        return 3
+    except OSError as error:
+        print(f"veil {options.verb}: {error.strerror or error}: {error.filename or ''}".rstrip(": "), file=sys.stderr)
+        return 3

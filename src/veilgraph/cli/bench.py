@@ -1,0 +1,45 @@
+"""veil bench train|rank|growth|load|quality: the scripts of the repository's bench folder."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import importlib
+import io
+import sys
+from pathlib import Path
+from typing import Any
+
+SCRIPTS = ("train", "rank", "growth", "load", "quality")
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    """Flags of this verb."""
+    parser.add_argument("name", choices=SCRIPTS)
+    parser.add_argument("rest", nargs=argparse.REMAINDER, help="flags of the script, e.g. --repeats 5")
+
+
+def run(options: argparse.Namespace) -> dict[str, Any]:
+    """Run the script; its progress goes to stderr, its object to us."""
+    from veilgraph.errors import InputError, MissingExtraError
+
+    folder = next((f for f in (Path("bench"), Path(__file__).parents[3] / "bench") if (f / "common.py").is_file()), None)
+    if folder is None:
+        raise InputError("the benchmark scripts are in the repository's bench folder, not in the installed package.")
+    sys.path.insert(0, str(folder))
+    rest = [word for word in options.rest if word != "--json"]
+    options.json = options.json or "--json" in options.rest
+    try:
+        script = importlib.import_module(options.name)
+    except ModuleNotFoundError as error:
+        raise MissingExtraError(f"veil bench {options.name} ({error.name})", "pykeen") from None
+    with contextlib.redirect_stdout(io.StringIO()):
+        result: dict[str, Any] = script.main(rest)
+    return result
+
+
+def show(result: dict[str, Any]) -> None:
+    """For people."""
+    import json
+
+    print(json.dumps(result, indent=2, ensure_ascii=False))

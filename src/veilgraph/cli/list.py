@@ -1,0 +1,73 @@
+"""veil list models|losses|optimisers|readers|formats|datasets|settings"""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+KINDS = ("models", "losses", "optimisers", "readers", "formats", "datasets", "settings")
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    """Flags of this verb."""
+    parser.add_argument("kind", choices=KINDS)
+
+
+def run(options: argparse.Namespace) -> dict[str, Any]:
+    """Look around."""
+    return {"kind": options.kind, "items": globals()[f"_{options.kind}"]()}
+
+
+def show(result: dict[str, Any]) -> None:
+    """For people."""
+    from veilgraph.cli.terminal import table
+
+    items = result["items"]
+    columns = list(items[0]) if items else ["name"]
+    table(columns, [[item[c] for c in columns] for item in items])
+
+
+def _models() -> list[dict[str, Any]]:
+    from veilgraph.models import available
+
+    found = [{"name": n, "formula": m.formula, "citation": m.citation} for n, m in available().items()]
+    return [*found, {"name": "pykeen:NAME", "formula": "any PyKEEN interaction", "citation": "extra: pykeen"}]
+
+
+def _losses() -> list[dict[str, Any]]:
+    from veilgraph.train.losses import _FORMULAS
+
+    return [{"name": name, "formula": str(f.__doc__)} for name, f in _FORMULAS.items()]
+
+
+def _optimisers() -> list[dict[str, Any]]:
+    from veilgraph.train.optim import OPTIMISERS
+
+    return [{"name": name, "what": str(o.__doc__)} for name, o in OPTIMISERS.items()]
+
+
+def _readers() -> list[dict[str, Any]]:
+    from veilgraph.load import READERS
+
+    return [{"name": r.name, "reads": str(type(r).__doc__), "example": r.example} for r in READERS]
+
+
+def _formats() -> list[dict[str, Any]]:
+    from veilgraph.export import FORMATS
+
+    return [{"name": name} for name in FORMATS]
+
+
+def _datasets() -> list[dict[str, Any]]:
+    from veilgraph.load.datasets import known
+
+    return known()
+
+
+def _settings() -> list[dict[str, Any]]:
+    from veilgraph.config import TrainConfig
+
+    return [
+        {"name": key, "type": s.kind.__name__, "choices": " ".join(s.choices), "help": s.help}
+        for key, s in TrainConfig.settings().items()
+    ]

@@ -1,0 +1,97 @@
+"""veil load SOURCE --out GRAPH"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from typing import Any
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    """Flags of this verb."""
+    parser.add_argument("source", help="a file (TSV, CSV, Parquet, RDF; also .gz), a folder, an http(s) SPARQL endpoint, or builtin:hospital")
+    parser.add_argument("--out", help="where to save the graph; without it, only report")
+    parser.add_argument("--force", action="store_true", help="replace a graph that is there")
+    parser.add_argument("--columns", help="which columns hold head, relation, tail: names or positions, e.g. 0,2,1")
+    parser.add_argument("--header", action=argparse.BooleanOptionalAction, default=None, help="the first line holds names")
+    parser.add_argument("--separator", help="between fields; by the file's ending, if not given")
+    parser.add_argument("--literals", choices=("drop", "entity"), default="drop", help="RDF literals")
+    parser.add_argument("--query", help="SPARQL CONSTRUCT query (default: everything)")
+    parser.add_argument("--timeout", type=float, default=60.0, help="seconds to wait for an endpoint")
+    parser.add_argument("--patients", type=int, default=2000, help="size of builtin:hospital")
+    parser.add_argument("--split", choices=("random", "entities"), help="cut into train, valid, test")
+    parser.add_argument("--valid", type=float, default=0.1, help="share held out for validation")
+    parser.add_argument("--test", type=float, default=0.1, help="share held out for testing")
+    parser.add_argument("--fix", action="store_true", help="drop what the integrity check finds")
+    parser.add_argument("--seed", type=int, default=0, help="of the split and the generator")
+
+
+def run(options: argparse.Namespace) -> dict[str, Any]:
+    """Read, check, mend if asked, split, save."""
+    from veilgraph.errors import UsageError
+    from veilgraph.load import check, fix, load, save, split
+    from veilgraph.load.store import check_target
+
+    if options.out:
+        check_target(options.out, force=options.force)
+    columns = None
+    if options.columns:
+        columns = tuple(part.strip() for part in options.columns.split(","))
+        if len(columns) != 3:
+            raise UsageError(f"--columns needs three columns (head, relation, tail), found {options.columns!r}.")
+    separator = options.separator.encode().decode("unicode_escape") if options.separator else None
+    if separator is not None and len(separator) != 1:
+        raise UsageError(f"--separator must be one character, found {options.separator!r}.")
+    began = time.perf_counter()
+    graph = load(
+        options.source,
+        columns=columns,
+        header=options.header,
+        separator=separator,
+        literals=options.literals,
+        query=options.query,
+        timeout=options.timeout,
+        patients=options.patients,
+        seed=options.seed,
+    )
+    seconds = time.perf_counter() - began
+    findings = check(graph)
+    if options.fix:
+        graph = fix(graph)
+    if options.split:
+        graph = split(graph, valid=options.valid, test=options.test, mode=options.split, seed=options.seed)
+    if options.out:
+        save(graph, options.out, force=options.force)
+    return {
+        "source": options.source,
+        "graph": options.out,
+        "entities": len(graph.entities),
+        "relations": len(graph.relations),
+        "splits": {name: len(array) for name, array in graph.splits.items()},
+        "findings": [vars(finding) for finding in findings],
+        "fixed": options.fix,
+        "seconds": round(seconds, 3),
+        "triples_per_second": round(len(graph) / seconds),
+    }
+
+
+def show(result: dict[str, Any]) -> None:
+    """For people."""
+    from veilgraph.cli.terminal import facts, note
+
+    splits = ", ".join(f"{name} {count:,}" for name, count in result["splits"].items())
+    facts(
+        {
+            "entities": result["entities"],
+            "relations": result["relations"],
+            "statements": splits,
+            "read in": f"{result['seconds']:.2f} s",
+            "saved to": result["graph"] or "nowhere (add --out GRAPH)",
+        },
+        result["source"],
+    )
+    done = "dropped" if result["fixed"] else "found"
+    for finding in result["findings"]:
+        note(f"{done}: {finding['split']}: {finding['count']:,} × {finding['kind']}, e.g. {finding['example']}")
+    if result["findings"] and not result["fixed"]:
+        note("Nothing was changed. Add --fix to drop these.")

@@ -1,0 +1,88 @@
+"""What the commands show: tables on stdout, progress on stderr."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+out = Console(highlight=False, soft_wrap=True)
+err = Console(stderr=True, highlight=False)
+
+
+def note(text: str) -> None:
+    """One line on stderr."""
+    err.print(text, markup=False)
+
+
+def table(columns: Sequence[str], rows: Iterable[Sequence[Any]], title: str | None = None) -> None:
+    """A table on stdout."""
+    grid = Table(title=title, title_justify="left", header_style="bold")
+    for i, column in enumerate(columns):
+        grid.add_column(column, justify="left" if i == 0 else "right", overflow="fold")
+    for row in rows:
+        grid.add_row(*(_text(value) for value in row))
+    out.print(grid)
+
+
+def facts(pairs: dict[str, Any], title: str | None = None) -> None:
+    """Names and values, one per line."""
+    if title:
+        out.print(title, style="bold", markup=False)
+    width = max((len(name) for name in pairs), default=0)
+    for name, value in pairs.items():
+        out.print(f"  {name:<{width}}  {_text(value)}", markup=False)
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, bool) or value is None:
+        return {True: "yes", False: "no", None: "—"}[value]
+    if isinstance(value, int):
+        return f"{value:,}"
+    if isinstance(value, float):
+        return f"{value:,.4f}" if abs(value) < 10 else f"{value:,.1f}"
+    return str(value)
+
+
+class TrainingProgress:
+    """Epoch, loss, validation MRR, ε so far and time left: a live line on a terminal, a line now and then elsewhere."""
+
+    def __init__(self, every: float = 10.0) -> None:
+        self.live = sys.stderr.isatty()
+        self.every, self.told = every, time.perf_counter()
+
+    def __call__(self, progress: Any) -> None:
+        now = time.perf_counter()
+        last = progress.epoch == progress.epochs and progress.step == progress.steps
+        if not self.live and now - self.told < self.every and not last:
+            return
+        self.told = now
+        mrr = f" · validation MRR {progress.mrr:.4f}" if progress.mrr is not None else ""
+        spent = f" · ε {progress.epsilon:.3g}" if progress.epsilon is not None else ""
+        line = (
+            f"epoch {progress.epoch}/{progress.epochs} {100 * progress.step // max(progress.steps, 1):3d} %"
+            f" · loss {progress.loss:.4f}{mrr}{spent} · {progress.positives_per_second:,.0f} statements/s"
+            f" · at most {_duration(progress.seconds_left)} left"
+        )
+        if self.live:
+            sys.stderr.write("\r\x1b[K" + line[: err.width - 1] + ("\n" if last else ""))
+            sys.stderr.flush()
+        else:
+            note(line)
+
+    def close(self) -> None:
+        """End the live line."""
+        if self.live:
+            sys.stderr.write("\n")
+
+
+def _duration(seconds: float) -> str:
+    if seconds < 60:
+        return f"{seconds:.0f} s"
+    if seconds < 3600:
+        return f"{seconds / 60:.0f} min"
+    return f"{seconds / 3600:.1f} h"

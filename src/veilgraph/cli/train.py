@@ -1,0 +1,61 @@
+"""veil train GRAPH --model complex --out RUN"""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+from veilgraph.cli.flags import add_settings, chosen_settings
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    """Flags of this verb."""
+    parser.add_argument("graph", help="a saved graph folder, or anything veil load can read")
+    parser.add_argument("--out", help="the run folder (default: MODEL-run beside you)")
+    parser.add_argument("--checkpoint-seconds", type=float, default=20.0, help="seconds between checkpoints (default 20)")
+    add_settings(parser)
+
+
+def run(options: argparse.Namespace) -> dict[str, Any]:
+    """Train and summarise."""
+    from veilgraph.cli.terminal import TrainingProgress, note
+    from veilgraph.load import load
+    from veilgraph.train import complete_config, train
+
+    settings = chosen_settings(options)
+    graph = load(options.graph)
+    config, explanation = complete_config(graph, settings)
+    note(explanation)
+    out = options.out or f"{config.model.replace(':', '-')}-run"
+    progress = TrainingProgress()
+    finished = train(
+        graph, out=out, listener=progress, checkpoint_seconds=options.checkpoint_seconds, **settings
+    )
+    return summary(finished)
+
+
+def summary(finished: Any) -> dict[str, Any]:
+    """What a training is reported by."""
+    trace = finished.trace
+    seconds = sum(line["seconds"] for line in trace)
+    best = max((line["valid_mrr"] for line in trace if "valid_mrr" in line), default=None)
+    return {
+        "run": str(finished.folder),
+        "model": finished.config.model,
+        "epochs": len(trace),
+        "steps": trace[-1]["steps"] if trace else 0,
+        "seconds": round(seconds, 3),
+        "positives_per_second": round(len(trace) * finished.facts["statements"] / seconds, 1) if seconds else 0.0,
+        "valid_mrr": best,
+        "epsilon": None,
+        "delta": None,
+        "guarantee": "none",
+    }
+
+
+def show(result: dict[str, Any]) -> None:
+    """For people."""
+    from veilgraph.cli.terminal import facts
+
+    shown = {k: v for k, v in result.items() if k not in ("epsilon", "delta", "run")}
+    facts(shown, f"run {result['run']}")

@@ -1,0 +1,134 @@
+"""Every setting of a training: type, default, one-sentence help, range. The command line's flags are made from here.
+
+A value of None means «derive it from the graph» (see train/defaults.py); the run's config.yaml holds what was chosen.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import difflib
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from veilgraph.errors import ConfigError
+
+
+@dataclass(frozen=True)
+class Setting:
+    """What may be said about one key."""
+
+    kind: type
+    help: str
+    choices: tuple[str, ...] = ()
+    low: float | None = None
+    high: float | None = None
+
+    def check(self, key: str, value: object) -> Any:
+        """The value in the right type, or an error that says what is allowed."""
+        if value is None:
+            return None
+        if self.kind is bool:
+            words = {"true": True, "yes": True, "false": False, "no": False}
+            found = value if isinstance(value, bool) else words.get(str(value).lower())
+            if found is None:
+                raise ConfigError(f"{key} must be true or false, found {value!r}")
+            return found
+        try:
+            typed = self.kind(value)
+            if self.kind is int and float(value) != typed:  # type: ignore[arg-type]
+                raise ValueError
+        except (TypeError, ValueError):
+            raise ConfigError(f"{key} must be {_KINDS[self.kind]}, found {value!r}") from None
+        if self.choices and typed not in self.choices:
+            near = difflib.get_close_matches(str(typed), self.choices, 1)
+            guess = f" Did you mean {near[0]}?" if near else ""
+            raise ConfigError(f"{key} must be one of {', '.join(self.choices)}; found {value!r}.{guess}")
+        if (self.low is not None and typed < self.low) or (self.high is not None and typed > self.high):
+            top = f" and at most {self.high:g}" if self.high is not None else ""
+            raise ConfigError(f"{key} must be at least {self.low:g}{top}, found {value}")
+        if isinstance(typed, float) and typed != typed:
+            raise ConfigError(f"{key} must be a number, found {value!r}")
+        return typed
+
+
+_KINDS = {int: "a whole number", float: "a number", str: "a word", bool: "true or false"}
+
+
+def _setting(default: Any, kind: type, help: str, *choices: str, low: float | None = None, high: float | None = None) -> Any:
+    return field(default=default, metadata={"setting": Setting(kind, help, choices, low, high)})
+
+
+@dataclass(frozen=True)
+class TrainConfig:
+    """The settings of one training."""
+
+    model: str = _setting("complex", str, "Which scorer: see veil list models, or pykeen:NAME.")
+    dimension: int | None = _setting(None, int, "Numbers per entity.", low=1, high=65536)
+    norm: int = _setting(1, int, "Distance of TransE, TransM and RotatE: 1 (sum) or 2 (Euclidean).", low=1, high=2)
+    reciprocal: bool | None = _setting(None, bool, "A second row per relation for asking backwards.")
+    loss: str | None = _setting(None, str, "What is minimised.", "margin", "softplus", "self-adversarial", "softmax")
+    margin: float | None = _setting(None, float, "Margin of the margin and self-adversarial losses.", low=0, high=1000)
+    temperature: float | None = _setting(None, float, "How much self-adversarial training favours hard negatives.", low=0, high=100)
+    candidates: str | None = _setting(None, str, "Wrong answers: sampled ones, or all entities.", "sampled", "all")
+    negatives: int | None = _setting(None, int, "Sampled wrong answers per side, shared by a chunk.", low=1, high=1 << 20)
+    chunk: int | None = _setting(None, int, "Statements that share their negatives.", low=1, high=1 << 20)
+    batch: int | None = _setting(None, int, "Statements per step (questions, if candidates=all).", low=1, high=1 << 20)
+    optimiser: str | None = _setting(None, str, "How rows are updated.", "sgd", "adagrad", "row-adagrad", "adam")
+    learning_rate: float | None = _setting(None, float, "Step size.", low=0, high=1000)
+    schedule: str | None = _setting(
+        None, str, "How the step size changes; plateau halves it when validation stalls.", "constant", "linear", "cosine", "plateau"
+    )
+    regulariser: str | None = _setting(None, str, "Penalty on the rows of a batch.", "none", "n3", "l2")
+    regulariser_weight: float | None = _setting(None, float, "Weight of the penalty.", low=0, high=1000)
+    dropout: float | None = _setting(None, float, "Share of the asked rows and query vectors hidden while training.", low=0, high=0.95)
+    averaging: float | None = _setting(None, float, "Epochs over which the result is averaged; 0 takes the last step as it is.", low=0, high=1000)
+    epochs: int | None = _setting(None, int, "Passes over the statements, at most.", low=0, high=1_000_000)
+    validate_every: int | None = _setting(None, int, "Epochs between validations; 0 never validates.", low=0, high=1_000_000)
+    validation_queries: int = _setting(3000, int, "Statements of the validation split that are ranked.", low=1, high=1 << 30)
+    patience: int | None = _setting(None, int, "Validations without a better MRR before stopping.", low=1, high=1_000_000)
+    seed: int = _setting(0, int, "Fixes initialisation, sampling and negatives (never privacy noise).", low=0, high=2**63 - 1)
+    threads: int | None = _setting(None, int, "Processor threads; all, if not given.", low=1, high=1024)
+
+    @classmethod
+    def settings(cls) -> dict[str, Setting]:
+        """Every key with what may be said about it."""
+        return {f.name: f.metadata["setting"] for f in fields(cls)}
+
+    @classmethod
+    def of(cls, values: Mapping[str, Any]) -> TrainConfig:
+        """A checked configuration; an unknown key is an error that says the nearest one."""
+        settings = cls.settings()
+        for key in values:
+            if key not in settings:
+                near = difflib.get_close_matches(str(key), settings, 1, 0.5)
+                guess = f" Did you mean {near[0]}?" if near else f" There are: {', '.join(settings)}."
+                raise ConfigError(f"no setting is called {key!r}.{guess}")
+        checked = {key: settings[key].check(key, value) for key, value in values.items()}
+        return cls(**{k: v for k, v in checked.items() if v is not None})
+
+    def with_values(self, **values: Any) -> TrainConfig:
+        """The same with some keys changed."""
+        return TrainConfig.of({**dataclasses.asdict(self), **values})
+
+    def as_dict(self) -> dict[str, Any]:
+        """All keys and values."""
+        return dataclasses.asdict(self)
+
+
+def read_yaml(path: str | Path) -> dict[str, Any]:
+    """The mapping in a YAML file."""
+    try:
+        found = yaml.safe_load(Path(path).read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{path} cannot be read: {error}") from None
+    except yaml.YAMLError as error:
+        raise ConfigError(f"{path} is not valid YAML: {error}") from None
+    if found is None:
+        return {}
+    if not isinstance(found, dict):
+        raise ConfigError(f"{path} must hold «key: value» lines, found {type(found).__name__}")
+    return found

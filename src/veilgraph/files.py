@@ -1,0 +1,64 @@
+"""Files that are written whole or not at all, and lines that are on disk when the call returns."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+
+def write_text(path: Path, text: str) -> None:
+    """Replace a file in one step."""
+    draft = path.with_name(path.name + ".tmp")
+    with draft.open("w", encoding="utf-8") as file:
+        file.write(text)
+        file.flush()
+        os.fsync(file.fileno())
+    draft.replace(path)
+
+
+def write_json(path: Path, value: Any) -> None:
+    """Replace a JSON file in one step."""
+    write_text(path, json.dumps(value, indent=2, ensure_ascii=False) + "\n")
+
+
+def write_tensors(path: Path, tensors: Mapping[str, Any], metadata: Mapping[str, str] | None = None) -> None:
+    """Replace a safetensors file in one step."""
+    from safetensors.torch import save_file
+
+    draft = path.with_name(path.name + ".tmp")
+    save_file({name: tensor.contiguous() for name, tensor in tensors.items()}, draft, dict(metadata or {}))
+    with draft.open("rb") as file:
+        os.fsync(file.fileno())
+    draft.replace(path)
+
+
+def read_tensors(path: Path) -> tuple[dict[str, Any], dict[str, str]]:
+    """Tensors and metadata of a safetensors file."""
+    from safetensors import safe_open
+
+    with safe_open(path, framework="pt") as file:
+        return {name: file.get_tensor(name) for name in file.keys()}, dict(file.metadata() or {})  # noqa: SIM118
+
+
+def append_line(path: Path, value: Mapping[str, Any]) -> None:
+    """Add one JSON line and see it on disk."""
+    with path.open("a", encoding="utf-8") as file:
+        file.write(json.dumps(value, ensure_ascii=False) + "\n")
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def read_lines(path: Path) -> list[dict[str, Any]]:
+    """The JSON lines of a file; a last line cut off by a crash is left out."""
+    if not path.exists():
+        return []
+    out = []
+    for line in path.read_text(encoding="utf-8").splitlines():
+        try:
+            out.append(json.loads(line))
+        except json.JSONDecodeError:
+            break
+    return out

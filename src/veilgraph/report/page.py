@@ -1,0 +1,99 @@
+"""One self-contained HTML page about a run."""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+STYLE = """
+body { font: 16px/1.5 system-ui, sans-serif; max-width: 56rem; margin: 2rem auto; padding: 0 1rem; color: #1d2733 }
+h1 { font-size: 1.7rem; margin-bottom: .2rem } h2 { font-size: 1.2rem; margin-top: 2.2rem; border-bottom: 1px solid #d7dee6 }
+.lead { font-size: 1.1rem } .warn { background: #fff4e0; border-left: 4px solid #e09b1a; padding: .7rem 1rem }
+table { border-collapse: collapse; width: 100%; font-size: .92rem } th, td { padding: .3rem .6rem; border-bottom: 1px solid #e6ebf0 }
+th { text-align: left } td.number { text-align: right; font-variant-numeric: tabular-nums } svg { max-width: 100%; height: auto }
+.wide { overflow-x: auto } footer { margin-top: 3rem; color: #5b6b7b; font-size: .85rem }
+@media print { body { margin: 0 } .warn { border: 1px solid #e09b1a } }
+"""
+
+
+def page(title: str, lead: str, warning: str, sections: Sequence[tuple[str, str]], footer: str) -> str:
+    """The whole document."""
+    body = "".join(f"<section><h2>{html.escape(name)}</h2>{content}</section>" for name, content in sections)
+    return (
+        "<!doctype html><html lang='en'><head><meta charset='utf-8'>"
+        "<meta name='viewport' content='width=device-width, initial-scale=1'>"
+        f"<title>{html.escape(title)}</title><style>{STYLE}</style></head><body>"
+        f"<h1>{html.escape(title)}</h1><p class='lead'>{html.escape(lead)}</p>"
+        f"<p class='warn'>{html.escape(warning)}</p>{body}<footer>{html.escape(footer)}</footer></body></html>\n"
+    )
+
+
+def paragraph(text: str) -> str:
+    """A paragraph."""
+    return f"<p>{html.escape(text)}</p>"
+
+
+def table(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
+    """A table; numbers to the right."""
+    head = "".join(f"<th scope='col'>{html.escape(c)}</th>" for c in columns)
+    lines = "".join("<tr>" + "".join(_cell(v) for v in row) + "</tr>" for row in rows)
+    return f"<div class='wide'><table><thead><tr>{head}</tr></thead><tbody>{lines}</tbody></table></div>"
+
+
+def _cell(value: Any) -> str:
+    if isinstance(value, float):
+        return f"<td class='number'>{value:.3f}</td>" if abs(value) < 10 else f"<td class='number'>{value:,.1f}</td>"
+    if isinstance(value, int):
+        return f"<td class='number'>{value:,}</td>"
+    return f"<td>{html.escape(str(value))}</td>"
+
+
+def curve(series: Mapping[str, Sequence[tuple[float, float]]], x_label: str, description: str) -> str:
+    """Lines over a common x axis, each scaled to its own range, as an SVG with alternative text."""
+    width, height, left, bottom = 720, 260, 56, 36
+    colours = ("#1f6feb", "#d1672a", "#2c974b")
+    all_x = [x for points in series.values() for x, _ in points]
+    if not all_x:
+        return ""
+    low_x, high_x = min(all_x), max(max(all_x), min(all_x) + 1e-9)
+    parts = []
+    for (name, points), colour in zip(series.items(), colours):
+        values = [y for _, y in points]
+        low, high = min(values), max(max(values), min(values) + 1e-9)
+        at = " ".join(
+            f"{left + (x - low_x) / (high_x - low_x) * (width - 2 * left):.1f},"
+            f"{height - bottom - (y - low) / (high - low) * (height - bottom - 30):.1f}"
+            for x, y in points
+        )
+        slot = len(parts)
+        parts.append(
+            f"<polyline fill='none' stroke='{colour}' stroke-width='2.5' points='{at}'/>"
+            f"<text x='{left + 200 * slot}' y='16' fill='{colour}'>{html.escape(name)}: {values[0]:.3f} → {values[-1]:.3f}</text>"
+        )
+    axis = (
+        f"<line x1='{left}' y1='{height - bottom}' x2='{width - left}' y2='{height - bottom}' stroke='#8a98a8'/>"
+        f"<text x='{left}' y='{height - 12}' fill='#5b6b7b'>{low_x:g}</text>"
+        f"<text x='{width - left}' y='{height - 12}' fill='#5b6b7b' text-anchor='end'>{high_x:g} {html.escape(x_label)}</text>"
+    )
+    return (
+        f"<svg role='img' viewBox='0 0 {width} {height}' font-family='system-ui, sans-serif' font-size='13'>"
+        f"<title>{html.escape(description)}</title>{axis}{''.join(parts)}</svg>"
+    )
+
+
+def bars(values: Mapping[str, float], description: str) -> str:
+    """Horizontal bars from 0 to 1, as an SVG with alternative text."""
+    row, width, left = 30, 720, 250
+    parts = []
+    for i, (name, value) in enumerate(values.items()):
+        y = i * row + 6
+        parts.append(
+            f"<text x='{left - 10}' y='{y + 14}' text-anchor='end'>{html.escape(name)}</text>"
+            f"<rect x='{left}' y='{y}' width='{max(value, 0) * (width - left - 70):.1f}' height='19' fill='#1f6feb' rx='3'/>"
+            f"<text x='{left + max(value, 0) * (width - left - 70) + 8:.1f}' y='{y + 14}'>{value:.3f}</text>"
+        )
+    return (
+        f"<svg role='img' viewBox='0 0 {width} {len(values) * row + 8}' font-family='system-ui, sans-serif' font-size='13'>"
+        f"<title>{html.escape(description)}</title>{''.join(parts)}</svg>"
+    )

@@ -1,0 +1,250 @@
+"""The run folder is the product: it can be resumed, evaluated, queried by name, exported and served.
+
+    config.yaml              every setting, as chosen
+    trace.jsonl              one line per epoch: loss, ε, timings
+    ledger.jsonl             what was spent (here: one non-private event)
+    entities.safetensors     a row per entity      vocabulary.parquet    the names of the rows
+    relations.safetensors    a row per relation    metrics.json          for the curator
+    checkpoint.safetensors   only while training
+
+No statement of the graph is in it, and nothing is pickled.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import yaml
+
+from veilgraph.config import TrainConfig, read_yaml
+from veilgraph.errors import RunError, UsageError
+from veilgraph.files import append_line, read_lines, read_tensors, write_tensors, write_text
+
+if TYPE_CHECKING:
+    from veilgraph.evaluate.ranking import Ranker
+    from veilgraph.load.graph import Graph
+    from veilgraph.load.vocabulary import Vocabulary
+    from veilgraph.models.base import Model
+    from veilgraph.models.parameters import Parameters
+    from veilgraph.train.state import TrainingState
+
+CONFIG, TRACE, LEDGER = "config.yaml", "trace.jsonl", "ledger.jsonl"
+ENTITIES, RELATIONS, WEIGHTS = "entities.safetensors", "relations.safetensors", "weights.safetensors"
+VOCABULARY, METRICS = "vocabulary.parquet", "metrics.json"
+
+
+@dataclass(frozen=True)
+class Run:
+    """One training and what came of it."""
+
+    folder: Path
+    config: TrainConfig
+    facts: dict[str, Any]  # graph, fingerprint, sizes, software
+
+    def __repr__(self) -> str:
+        return f"Run({str(self.folder)!r}, {self.config.model}, {'finished' if self.finished else 'unfinished'})"
+
+    @classmethod
+    def create(cls, folder: str | Path, graph: Graph, config: TrainConfig, event: dict[str, str]) -> Run:
+        """A new run folder; refuses a folder that is in use."""
+        path = Path(folder)
+        check_target(path)
+        path.mkdir(parents=True, exist_ok=True)
+        facts = {
+            "graph": relative_source(graph.source, path),
+            "fingerprint": graph.fingerprint,
+            "entities": len(graph.entities),
+            "relations": len(graph.relations),
+            "statements": len(graph.train),
+        }
+        append_line(path / LEDGER, event)
+        _write_vocabulary(path, graph)
+        document = {**facts, "settings": config.as_dict()}
+        write_text(path / CONFIG, yaml.safe_dump(document, sort_keys=False, allow_unicode=True))
+        return cls(path, config, facts)
+
+    @classmethod
+    def open(cls, folder: str | Path) -> Run:
+        """A run folder that exists."""
+        path = Path(folder)
+        if not (path / CONFIG).is_file():
+            found = "there is no such folder" if not path.exists() else "it has no config.yaml"
+            raise RunError(f"{folder} is not a run folder: {found}. Make one with: veil train GRAPH --out {folder}")
+        document = read_yaml(path / CONFIG)
+        settings = document.pop("settings", None)
+        if not isinstance(settings, dict):
+            raise RunError(f"{path / CONFIG} has no settings: it was not written by veil train.")
+        return cls(path, TrainConfig.of(settings), document)
+
+    @property
+    def finished(self) -> bool:
+        """Whether the vectors are there."""
+        return (self.folder / ENTITIES).is_file() and (self.folder / RELATIONS).is_file()
+
+    @property
+    def trace(self) -> list[dict[str, Any]]:
+        """One line per epoch."""
+        return read_lines(self.folder / TRACE)
+
+    # --- what was learnt ----------------------------------------------------------------------------------------
+    @cached_property
+    def parameters(self) -> Parameters:
+        """The learnt tables."""
+        from safetensors import SafetensorError
+
+        from veilgraph.models.parameters import Parameters
+
+        if not self.finished:
+            raise RunError(f"{self.folder} is not finished. Continue it with: veil resume {self.folder}")
+        try:
+            entities = read_tensors(self.folder / ENTITIES)[0]["rows"]
+            relations = read_tensors(self.folder / RELATIONS)[0]["rows"]
+            weights = read_tensors(self.folder / WEIGHTS)[0] if (self.folder / WEIGHTS).exists() else {}
+        except (SafetensorError, OSError, KeyError) as error:
+            raise RunError(f"{self.folder}: the vectors cannot be read ({error}).") from None
+        if len(entities) != len(self.entities):
+            raise RunError(f"{self.folder}: {len(entities)} entity rows, but {len(self.entities)} names.")
+        return Parameters(entities, relations, weights)
+
+    @cached_property
+    def model(self) -> Model:
+        """The scorer, ready to score."""
+        from veilgraph import models
+
+        model = models.create(self.config.model, self.config.dimension or 1, norm=self.config.norm)
+        tensors = read_tensors(self.folder / RELATIONS)[0]
+        model.relation_scale = tensors.get("scale")
+        return model
+
+    @cached_property
+    def _vocabularies(self) -> tuple[Vocabulary, Vocabulary]:
+        import pyarrow as pa
+        import pyarrow.compute as pc
+        import pyarrow.parquet as pq
+
+        from veilgraph.load.vocabulary import Vocabulary
+
+        try:
+            table = pq.read_table(self.folder / VOCABULARY, memory_map=True)
+        except (OSError, pa.ArrowException) as error:
+            raise RunError(f"{self.folder}: {VOCABULARY} cannot be read ({error}).") from None
+        entity = pc.equal(table["kind"], "entity")
+        return (
+            Vocabulary(table.filter(entity)["name"].combine_chunks(), "entity"),
+            Vocabulary(table.filter(pc.invert(entity))["name"].combine_chunks(), "relation"),
+        )
+
+    @property
+    def entities(self) -> Vocabulary:
+        """The names of the entity rows."""
+        return self._vocabularies[0]
+
+    @property
+    def relations(self) -> Vocabulary:
+        """The names of the relation rows."""
+        return self._vocabularies[1]
+
+    def graph(self, source: str | Path | Graph | None = None) -> Graph:
+        """The graph of this run, checked to be the same one."""
+        from veilgraph.load import load
+
+        found = load(source if source is not None else self.graph_source)
+        if found.fingerprint != self.facts["fingerprint"]:
+            raise RunError(
+                f"{found.source or 'this graph'} is not the graph of {self.folder}: its fingerprint is "
+                f"{found.fingerprint[:12]}…, the run's {str(self.facts['fingerprint'])[:12]}…. "
+                "Name the right one with --graph."
+            )
+        return found
+
+    @property
+    def graph_source(self) -> str:
+        """Where the graph was read from."""
+        source = str(self.facts["graph"])
+        if not source:
+            raise RunError(f"{self.folder} was trained on a graph held in memory. Name it with graph= or --graph.")
+        if "://" in source or source.startswith("builtin:"):
+            return source
+        return os.path.normpath(self.folder / source)
+
+    @cached_property
+    def known(self) -> Ranker | None:
+        """The known statements, to leave them out of answers; None if the graph is not at hand."""
+        from veilgraph.errors import InputError
+        from veilgraph.evaluate.ranking import Ranker
+
+        try:
+            graph = self.graph()
+        except InputError:
+            return None
+        return Ranker(graph.triples, len(graph.relations))
+
+    # --- writing ------------------------------------------------------------------------------------------------
+    def write_vectors(self, state: TrainingState, model: Model) -> None:
+        """Write what was learnt (relations last: the run is finished when they are there)."""
+        best = state.result
+        write_tensors(self.folder / ENTITIES, {"rows": best.entities})
+        if best.weights:
+            write_tensors(self.folder / WEIGHTS, best.weights)
+        relations = {"rows": best.relations}
+        if model.relation_scale is not None:
+            relations["scale"] = model.relation_scale
+        write_tensors(self.folder / RELATIONS, relations)
+        (self.folder / "checkpoint.safetensors").unlink(missing_ok=True)
+
+    def forget_after(self, epoch: int) -> None:
+        """Drop trace lines later than the checkpoint: those epochs are run again."""
+        lines = [line for line in self.trace if line.get("epoch", 0) <= epoch]
+        write_text(self.folder / TRACE, "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in lines))
+
+    # --- using --------------------------------------------------------------------------------------------------
+    def evaluate(self, split: str = "test", **options: Any) -> dict[str, Any]:
+        """Filtered link-prediction metrics on a split of the run's graph (see evaluate.evaluate)."""
+        from veilgraph.evaluate import evaluate
+
+        return evaluate(self, split, **options)
+
+    def predict(
+        self, head: str | None = None, relation: str = "", tail: str | None = None, *, top: int = 10, known: bool = False
+    ) -> list[dict[str, Any]]:
+        """The best answers to (head, relation, ?) or (?, relation, tail) (see evaluate.predict)."""
+        from veilgraph.evaluate import predict
+
+        return predict(self, head, relation, tail, top=top, known=known)
+
+
+def open_run(folder: str | Path) -> Run:
+    """A run folder that exists, to evaluate, query or export."""
+    return Run.open(folder)
+
+
+def check_target(path: Path) -> None:
+    """Refuse, before any work is done, a folder that holds something else."""
+    if (path / CONFIG).exists():
+        if (path / RELATIONS).exists():
+            raise UsageError(f"{path} holds a finished run already. Choose another --out.")
+        raise UsageError(f"{path} holds an unfinished run. Continue it with: veil resume {path}")
+    if path.exists() and (not path.is_dir() or any(path.iterdir())):
+        raise UsageError(f"{path} exists already and is not empty. Choose another --out.")
+
+
+def relative_source(source: str, folder: Path) -> str:
+    """A path as seen from the run folder, so that both can be moved together; addresses stay as they are."""
+    if not source or "://" in source or source.startswith("builtin:"):
+        return source
+    return os.path.relpath(Path(source).resolve(), folder.resolve())
+
+
+def _write_vocabulary(folder: Path, graph: Graph) -> None:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    kinds = ["entity"] * len(graph.entities) + ["relation"] * len(graph.relations)
+    names = pa.concat_arrays([graph.entities.array, graph.relations.array])
+    table = pa.table({"kind": pa.array(kinds, pa.string()).dictionary_encode(), "name": names})
+    pq.write_table(table, folder / VOCABULARY, compression="zstd")

@@ -1,0 +1,167 @@
+"""The training loop: epochs of a plan, validation, early stopping, checkpoints, trace."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from veilgraph import machine
+from veilgraph.config import TrainConfig
+from veilgraph.errors import InputError
+from veilgraph.evaluate.metrics import summarise
+from veilgraph.evaluate.ranking import Ranker
+from veilgraph.files import append_line
+from veilgraph.load.graph import Graph
+from veilgraph.models.base import Model
+from veilgraph.rng import Streams
+from veilgraph.train.plan import OrdinaryPlan
+from veilgraph.train.schedules import factor
+from veilgraph.train.state import TrainingState
+
+CHECKPOINT_SECONDS = 20.0
+AVERAGES_PER_EPOCH = 16  # the moving average costs as many passes over the tables, not one per step
+
+
+@dataclass(frozen=True)
+class Progress:
+    """How a training is doing, after some steps."""
+
+    epoch: int
+    epochs: int
+    step: int
+    steps: int  # in this epoch
+    loss: float
+    mrr: float | None
+    positives_per_second: float
+    seconds_left: float
+    epsilon: float | None = None
+
+
+Listener = Callable[[Progress], None]
+
+
+def run_epochs(
+    graph: Graph,
+    model: Model,
+    config: TrainConfig,
+    folder: Path | None,
+    *,
+    listener: Listener | None = None,
+    checkpoint_seconds: float = CHECKPOINT_SECONDS,
+) -> tuple[TrainingState, OrdinaryPlan]:
+    """Train from the start, or from the folder's checkpoint, to the end.
+
+    Reads confidential data: every training statement. Releases: nothing by itself; the state it returns is not private.
+    """
+    config = config if config.threads else config.with_values(threads=machine.prepare())
+    machine.prepare(config.threads)
+    streams = Streams(config.seed)
+    model.prepare(graph.train, len(graph.relations))
+    plan = OrdinaryPlan(graph, model, config, streams)
+    averaging = bool(config.averaging)
+    state = TrainingState.fresh(
+        graph, model, config.optimiser or "adagrad", bool(config.reciprocal), streams, averaging
+    )
+    if folder is not None:
+        state.restore(folder)
+    validation = _Validation(graph, model, config, streams)
+    saved = time.perf_counter()
+    epochs = config.epochs or 0
+    with torch.no_grad():
+        while not state.finished and state.epoch < epochs:
+            record = _epoch(plan, state, config, listener)
+            if validation.due(state.epoch) or (state.epoch == epochs and validation.wanted):
+                record |= validation.judge(state, config)
+            if state.epoch >= epochs or (config.patience and state.stalled >= config.patience):
+                state.finished = True
+            if folder is not None:
+                append_line(folder / "trace.jsonl", record)
+                if state.finished or time.perf_counter() - saved > checkpoint_seconds:
+                    state.save(folder)
+                    saved = time.perf_counter()
+    return state, plan
+
+
+def _epoch(
+    plan: OrdinaryPlan, state: TrainingState, config: TrainConfig, listener: Listener | None
+) -> dict[str, object]:
+    """All steps of one epoch; returns its line for the trace."""
+    began, total, count = time.perf_counter(), 0.0, 0
+    steps, epochs = plan.steps_per_epoch, config.epochs or 1
+    positives = len(plan.triples)
+    plan.seconds = dict.fromkeys(plan.seconds, 0.0)
+    told = began
+    pause = max(1, steps // AVERAGES_PER_EPOCH)
+    share = 1 - math.exp(-pause / max(steps, 1) / config.averaging) if config.averaging else 1.0
+    for batch in plan.batches(state.epoch):
+        done = (state.epoch + count / max(steps, 1)) / epochs
+        rate = (config.learning_rate or 0.0) * factor(config.schedule or "constant", done) * state.rate_factor
+        loss = plan.step(state.parameters, state.optimisers, batch, rate)
+        if loss != loss or loss in (float("inf"), float("-inf")):
+            raise InputError(
+                f"the loss became {loss} in epoch {state.epoch + 1}: the training diverged. "
+                f"Lower learning_rate (now {config.learning_rate:g}), or add a regulariser."
+            )
+        total += loss
+        count += 1
+        if count % pause == 0 or count == steps:
+            state.move_average(share)
+        now = time.perf_counter()
+        if listener is not None and (now - told > 0.2 or count == steps):
+            told = now
+            speed = count / (now - began)
+            left = (steps - count + (epochs - state.epoch - 1) * steps) / speed
+            mrr = state.best_mrr if state.best_mrr >= 0 else None
+            rate_of = positives * count / max(steps, 1) / (now - began)
+            listener(Progress(state.epoch + 1, epochs, count, steps, total / count, mrr, rate_of, left))
+    state.epoch += 1
+    state.steps += count
+    seconds = time.perf_counter() - began
+    state.seconds += seconds
+    return {
+        "epoch": state.epoch,
+        "loss": total / max(count, 1),
+        "steps": state.steps,
+        "seconds": round(seconds, 4),
+        **{f"{name}_seconds": round(value, 4) for name, value in plan.seconds.items()},
+        "positives_per_second": round(positives / max(seconds, 1e-9), 1),
+        "epsilon": None,
+    }
+
+
+class _Validation:
+    """Filtered MRR on part of the validation split, and what follows from it."""
+
+    def __init__(self, graph: Graph, model: Model, config: TrainConfig, streams: Streams) -> None:
+        self.every = config.validate_every or 0
+        statements = graph.splits.get("valid", np.empty((0, 3), np.int32))
+        self.wanted = self.every > 0 and len(statements) > 0
+        if not self.wanted:
+            return
+        chosen = streams.numpy("validation").permutation(len(statements))[: config.validation_queries]
+        self.statements = statements[np.sort(chosen)]
+        self.ranker = Ranker(np.concatenate([graph.train, statements]), len(graph.relations))
+        self.model, self.reciprocal = model, bool(config.reciprocal)
+
+    def due(self, epoch: int) -> bool:
+        return self.wanted and epoch % self.every == 0
+
+    def judge(self, state: TrainingState, config: TrainConfig) -> dict[str, object]:
+        """Measure, remember the best, and slow down or give up where it stalls."""
+        began = time.perf_counter()
+        ranks = self.ranker.rank(self.model, state.current, self.statements, reciprocal=self.reciprocal)
+        mrr = summarise(ranks.rank, ranks.candidates)["mrr"]
+        if mrr > state.best_mrr:
+            state.best_mrr, state.stalled = mrr, 0
+            state.keep_best()
+        else:
+            state.stalled += 1
+            if config.schedule == "plateau" and state.stalled % 2 == 0:
+                state.rate_factor *= 0.5
+        return {"valid_mrr": mrr, "validate_seconds": round(time.perf_counter() - began, 4)}

@@ -1,0 +1,116 @@
+"""Everything a training needs to go on after a crash, in one file that is replaced in one step."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from torch import Tensor
+
+from veilgraph.files import read_tensors, write_tensors
+from veilgraph.load.graph import Graph
+from veilgraph.models.base import Model
+from veilgraph.rng import Streams
+from veilgraph.train import optim
+from veilgraph.models.parameters import Parameters
+
+CHECKPOINT = "checkpoint.safetensors"
+
+
+@dataclass
+class TrainingState:
+    """Parameters, optimiser memory, and how far the training is."""
+
+    parameters: Parameters
+    optimisers: dict[str, optim.Optimiser]
+    best: Parameters | None = None  # where validation was best
+    average: Parameters | None = None  # moving average over the last epochs
+    averaged: int = 0  # how many times it was moved
+    epoch: int = 0
+    steps: int = 0
+    best_mrr: float = -1.0
+    stalled: int = 0  # validations since the best one
+    rate_factor: float = 1.0  # of the plateau schedule
+    seconds: float = 0.0
+    finished: bool = False
+    numbers: tuple[str, ...] = field(
+        default=("averaged", "epoch", "steps", "best_mrr", "stalled", "rate_factor", "seconds", "finished"), repr=False
+    )
+
+    @classmethod
+    def fresh(
+        cls, graph: Graph, model: Model, optimiser: str, reciprocal: bool, streams: Streams, averaging: bool = False
+    ) -> TrainingState:
+        """The state before the first step."""
+        rng = streams.numpy("init")
+        relations = len(graph.relations) * (2 if reciprocal else 1)
+        p = Parameters(*model.initialise(len(graph.entities), relations, rng), model.weights(rng))
+        optimisers = {name: optim.create(optimiser, table) for name, table in tables(p).items()}
+        return cls(p, optimisers, average=copy(p) if averaging else None)
+
+    @property
+    def current(self) -> Parameters:
+        """What would be used if training ended now."""
+        return self.average if self.average is not None and self.averaged else self.parameters
+
+    @property
+    def result(self) -> Parameters:
+        """What training found: the best by validation, or the last."""
+        return self.best if self.best is not None else self.current
+
+    def keep_best(self) -> None:
+        """Remember the current parameters."""
+        self.best = copy(self.current)
+
+    def move_average(self, share: float) -> None:
+        """Move the average towards the parameters; early on it is their plain mean."""
+        if self.average is None:
+            return
+        self.averaged += 1
+        share = max(share, 1 / self.averaged)
+        for name, table in tables(self.average).items():
+            table.lerp_(tables(self.parameters)[name], share)
+
+    def save(self, folder: Path) -> None:
+        """Write the checkpoint."""
+        tensors = {f"{part}/{k}": v for part, p in self._parts().items() for k, v in tables(p).items()}
+        for name, optimiser in self.optimisers.items():
+            tensors |= {f"optimiser/{name}/{k}": v for k, v in optimiser.state.items()}
+        numbers = {name: getattr(self, name) for name in self.numbers}
+        write_tensors(folder / CHECKPOINT, tensors, {"state": json.dumps(numbers)})
+
+    def restore(self, folder: Path) -> bool:
+        """Read the checkpoint, if there is one."""
+        if not (folder / CHECKPOINT).exists():
+            return False
+        tensors, metadata = read_tensors(folder / CHECKPOINT)
+        if "best/entities" in tensors:
+            self.keep_best()
+        for part, p in self._parts().items():
+            for name, table in tables(p).items():
+                table.copy_(tensors[f"{part}/{name}"])
+        for name, optimiser in self.optimisers.items():
+            for key, value in optimiser.state.items():
+                value.copy_(tensors[f"optimiser/{name}/{key}"])
+        for name, value in json.loads(metadata["state"]).items():
+            setattr(self, name, value)
+        return True
+
+    def _parts(self) -> dict[str, Parameters]:
+        parts = {"now": self.parameters, "best": self.best, "average": self.average}
+        return {name: p for name, p in parts.items() if p is not None}
+
+
+def tables(p: Parameters) -> dict[str, Tensor]:
+    """Every learnt tensor by name, as a table; shared weights are one row each."""
+    return {
+        "entities": p.entities,
+        "relations": p.relations,
+        **{f"weights.{name}": w.view(1, -1) for name, w in p.weights.items()},
+    }
+
+
+def copy(p: Parameters) -> Parameters:
+    """An independent copy."""
+    return Parameters(p.entities.clone(), p.relations.clone(), {k: v.clone() for k, v in p.weights.items()})

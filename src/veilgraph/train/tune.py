@@ -1,0 +1,103 @@
+"""Search over a model's own space, resumable: ``tune(graph, model="complex", trials=30, out="study/")``.
+
+Each trial trains with early stopping and is judged by validation MRR; poor ones are cut short. Trials are kept in a
+SQLite file, so a killed study goes on where it stopped; the best settings end up in best.yaml.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from veilgraph import models
+from veilgraph.config import TrainConfig
+from veilgraph.errors import InputError, MissingExtraError
+from veilgraph.files import write_text
+from veilgraph.load import Graph, load
+from veilgraph.train import complete_config
+from veilgraph.train.loop import Progress, run_epochs
+
+
+def tune(
+    graph: Graph | str | Path,
+    *,
+    out: str | Path,
+    trials: int = 30,
+    report: Callable[[dict[str, Any]], None] | None = None,
+    **settings: Any,
+) -> dict[str, Any]:
+    """Search until ``trials`` are done in all; returns the best settings and their validation MRR.
+
+    Reads confidential data: every training and validation statement. Releases: settings and a metric, without guarantee.
+    """
+    try:
+        import optuna
+    except ImportError:
+        raise MissingExtraError("veil tune", "tune") from None
+    optuna.logging.set_verbosity(optuna.logging.ERROR)
+    graph = load(graph)
+    if not len(graph.splits.get("valid", ())):
+        raise InputError("tuning needs a validation split: load the graph with --split random, or name one with valid.tsv.")
+    base = TrainConfig.of(settings)
+    space = models.model_class(base.model).search_space
+    folder = Path(out)
+    folder.mkdir(parents=True, exist_ok=True)
+    study = optuna.create_study(
+        storage=f"sqlite:///{folder / 'study.sqlite'}",
+        study_name=f"{base.model}-{graph.fingerprint[:12]}",
+        direction="maximize",
+        load_if_exists=True,
+        sampler=optuna.samplers.TPESampler(seed=base.seed, n_startup_trials=8),
+        pruner=optuna.pruners.MedianPruner(n_startup_trials=5, n_warmup_steps=1),
+    )
+    if not study.trials:
+        study.enqueue_trial({}, skip_if_exists=True)
+
+    def objective(trial: Any) -> float:
+        chosen = {key: _suggest(trial, key, space[key]) for key in space if getattr(base, key) in (None, _default(key))}
+        config, _ = complete_config(graph, {**base.as_dict(), **chosen})
+        model = models.create(config.model, config.dimension or 1, norm=config.norm)
+
+        def listener(progress: Progress) -> None:
+            if progress.mrr is not None and progress.step == progress.steps:
+                trial.report(progress.mrr, progress.epoch)
+                if trial.should_prune():
+                    raise optuna.TrialPruned
+
+        state, _ = run_epochs(graph, model, config, None, listener=listener)
+        trial.set_user_attr("seconds", round(state.seconds, 1))
+        return state.best_mrr
+
+    def tell(study: Any, trial: Any) -> None:
+        if report is not None:
+            report({"trial": trial.number, "state": trial.state.name.lower(), "mrr": trial.value, **trial.params})
+
+    done = sum(t.state.is_finished() for t in study.trials)
+    if trials > done:
+        study.optimize(objective, n_trials=trials - done, callbacks=[tell], catch=(InputError,))
+    if not any(t.state.name == "COMPLETE" for t in study.trials):
+        raise InputError("no trial ended with a usable model: every training diverged. Narrow the settings.")
+    best = {**{k: v for k, v in base.as_dict().items() if v is not None}, **study.best_params}
+    best.pop("threads", None)
+    write_text(folder / "best.yaml", yaml.safe_dump(best, sort_keys=False))
+    return {
+        "model": base.model,
+        "trials": sum(t.state.is_finished() for t in study.trials),
+        "mrr": study.best_value,
+        "settings": study.best_params,
+        "best": str(folder / "best.yaml"),
+    }
+
+
+def _default(key: str) -> Any:
+    return TrainConfig.__dataclass_fields__[key].default
+
+
+def _suggest(trial: Any, key: str, space: Any) -> Any:
+    if isinstance(space, list):
+        return trial.suggest_categorical(key, space)
+    low, high, scale = space
+    return trial.suggest_float(key, low, high, log=scale == "log")
