@@ -37,7 +37,12 @@ def benchmark(name: str) -> Graph:
 
 def settings(**more: Any) -> dict[str, Any]:
     """Where and how the figures were taken."""
-    return {"threads": machine.prepare(), "cores": os.cpu_count(), "python": platform.python_version(), **more}
+    return {
+        "threads": machine.prepare(),
+        "cores": os.cpu_count(),
+        "python": platform.python_version(),
+        **more,
+    }
 
 
 def say(text: str) -> None:
@@ -45,7 +50,9 @@ def say(text: str) -> None:
     print(text, file=sys.stderr, flush=True)
 
 
-def alternate(ours: Callable[[], float], peer: Callable[[], float], repeats: int) -> tuple[list[float], list[float]]:
+def alternate(
+    ours: Callable[[], float], peer: Callable[[], float], repeats: int
+) -> tuple[list[float], list[float]]:
     """Both measured in turn, so that a busy moment hits both."""
     mine, theirs = [], []
     for _ in range(repeats):

@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import torch
-from common import arguments, finish, median, say, settings
 
+from common import arguments, finish, median, say, settings
 from veilgraph import machine, models
 from veilgraph.load import Graph, Vocabulary
 from veilgraph.rng import Streams
@@ -36,7 +36,9 @@ def random_graph(entities: int, statements: int, relations: int = 200) -> Graph:
     triples[:entities, 0] = np.arange(entities)[:statements]
     names = pa.array([f"entity/{i:07d}" for i in range(entities)], pa.large_string())
     return Graph(
-        Vocabulary(names), Vocabulary([f"relation/{i:03d}" for i in range(relations)], "relation"), {"train": triples}
+        Vocabulary(names),
+        Vocabulary([f"relation/{i:03d}" for i in range(relations)], "relation"),
+        {"train": triples},
     )
 
 
@@ -45,11 +47,21 @@ class Stepper:
 
     def __init__(self, name: str, graph: Graph, dimension: int, batch: int) -> None:
         config, _ = complete_config(
-            graph, {"model": name, "dimension": dimension, "batch": batch, "candidates": "sampled", "negatives": 64, "chunk": 128}
+            graph,
+            {
+                "model": name,
+                "dimension": dimension,
+                "batch": batch,
+                "candidates": "sampled",
+                "negatives": 64,
+                "chunk": 128,
+            },
         )
         self.config, self.model = config, models.create(name, dimension)
         self.plan = OrdinaryPlan(graph, self.model, config, Streams(0))
-        self.state = TrainingState.fresh(graph, self.model, str(config.optimiser), bool(config.reciprocal), Streams(0))
+        self.state = TrainingState.fresh(
+            graph, self.model, str(config.optimiser), bool(config.reciprocal), Streams(0)
+        )
         self.batches = list(_take(self.plan.batches(0), 60))
 
     def time(self) -> float:
@@ -97,7 +109,9 @@ def epoch(entities: int, statements: int, dimension: int, model: str) -> dict[st
 
 def main(argv: list[str] | None = None) -> dict[str, Any]:
     """Measure and print."""
-    parser = arguments(__doc__, small=15_000, large=1_000_000, dimension=128, batch=1024, repeats=5, statements=10_000_000)
+    parser = arguments(
+        __doc__, small=15_000, large=1_000_000, dimension=128, batch=1024, repeats=5, statements=10_000_000
+    )
     parser.add_argument("--models", default="transe,distmult,complex,rotate")
     parser.add_argument("--epoch-only", action="store_true", help=argparse_hidden)
     o = parser.parse_args(argv)
@@ -113,10 +127,20 @@ def main(argv: list[str] | None = None) -> dict[str, Any]:
         times = [median([p[i] for p in pairs]) * 1e3 for i in (0, 1)]
         ours[name] = {"small_ms": times[0], "large_ms": times[1]}
         ratios[name] = times[1] / times[0]
-        say(f"{name}: {times[0]:.2f} ms at {o.small:,} entities, {times[1]:.2f} ms at {o.large:,} ({ratios[name]:.2f} ×)")
+        say(
+            f"{name}: {times[0]:.2f} ms at {o.small:,} entities, {times[1]:.2f} ms at {o.large:,} ({ratios[name]:.2f} ×)"
+        )
         del small, large
     child = subprocess.run(
-        [sys.executable, __file__, "--epoch-only", "--large", str(o.large), "--statements", str(o.statements)],
+        [
+            sys.executable,
+            __file__,
+            "--epoch-only",
+            "--large",
+            str(o.large),
+            "--statements",
+            str(o.statements),
+        ],
         capture_output=True,
         text=True,
         check=True,

@@ -16,8 +16,8 @@ from typing import Any
 
 import numpy as np
 import polars as pl
-from common import arguments, finish, median, say, settings
 
+from common import arguments, finish, median, say, settings
 from veilgraph.load import check, load
 
 
@@ -69,7 +69,11 @@ def dictionary(path: str, triples: int) -> float:
         for _, line in zip(range(triples), file):
             h, r, t = line.rstrip("\n").split("\t")
             rows.append(
-                (entities.setdefault(h, len(entities)), relations.setdefault(r, len(relations)), entities.setdefault(t, len(entities)))
+                (
+                    entities.setdefault(h, len(entities)),
+                    relations.setdefault(r, len(relations)),
+                    entities.setdefault(t, len(entities)),
+                )
             )
     np.array(rows, dtype=np.int32)
     return triples / (time.perf_counter() - began)
@@ -88,7 +92,9 @@ def main(argv: list[str] | None = None) -> dict[str, Any]:
         write_file(Path(path), o.triples, o.entities)
         runs, loops = [], []
         for _ in range(o.repeats):
-            child = subprocess.run([sys.executable, __file__, "--file", path], capture_output=True, text=True, check=True)
+            child = subprocess.run(
+                [sys.executable, __file__, "--file", path], capture_output=True, text=True, check=True
+            )
             runs.append(json.loads(child.stdout))
             loops.append(dictionary(path, o.peer_triples))
             say(f"{runs[-1]['triples_per_second']:,.0f} against {loops[-1]:,.0f} triples/s")

@@ -34,7 +34,9 @@ def create(name: str, graph: Graph, dimension: int, seed: int = 0) -> tuple[Any,
     """A PyKEEN model with ``dimension`` reals per entity and the loss it is usually trained with."""
     triples = factory(graph)
     width = dimension // 2 if name in ("complex", "rotate") else dimension
-    loss = NSSALoss(margin=9.0, adversarial_temperature=1.0) if name in ("transe", "rotate") else SoftplusLoss()
+    loss = (
+        NSSALoss(margin=9.0, adversarial_temperature=1.0) if name in ("transe", "rotate") else SoftplusLoss()
+    )
     norm = {"scoring_fct_norm": 1, "entity_constrainer": None} if name == "transe" else {}
     model = MODELS[name](triples_factory=triples, embedding_dim=width, loss=loss, random_seed=seed, **norm)
     return model, triples
@@ -43,7 +45,9 @@ def create(name: str, graph: Graph, dimension: int, seed: int = 0) -> tuple[Any,
 class Training:
     """PyKEEN's stochastic local closed-world loop, epoch by epoch, Adam."""
 
-    def __init__(self, name: str, graph: Graph, dimension: int, batch: int, negatives: int, rate: float) -> None:
+    def __init__(
+        self, name: str, graph: Graph, dimension: int, batch: int, negatives: int, rate: float
+    ) -> None:
         self.model, self.triples = create(name, graph, dimension)
         optimiser = torch.optim.Adam(self.model.get_grad_params(), lr=rate)
         self.loop = SLCWATrainingLoop(
@@ -82,5 +86,7 @@ def parameters(name: str, model: Any) -> Parameters:
         relations = model.relation_representations[0](indices=None)
         if name in ("complex", "rotate"):
             entities = torch.cat([entities.real, entities.imag], 1)
-            relations = relations.angle() if name == "rotate" else torch.cat([relations.real, relations.imag], 1)
+            relations = (
+                relations.angle() if name == "rotate" else torch.cat([relations.real, relations.imag], 1)
+            )
         return Parameters(entities.float().contiguous(), relations.float().contiguous())

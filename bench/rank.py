@@ -11,10 +11,10 @@ from typing import Any
 
 import numpy as np
 import torch
-from common import alternate, arguments, benchmark, finish, median, say, seconds, settings
-from peers import create, factory, parameters, scorer
 from pykeen.evaluation import RankBasedEvaluator
 
+from common import alternate, arguments, benchmark, finish, median, say, seconds, settings
+from peers import create, factory, parameters, scorer
 from veilgraph import models
 from veilgraph.evaluate import Ranker, summarise
 
@@ -31,13 +31,15 @@ def main(argv: list[str] | None = None) -> dict[str, Any]:
     subset = test[np.random.default_rng(0).permutation(len(test))[: o.peer_triples]]
     ours, peers, ratios, limits, agree = {}, {}, {}, {}, {}
     for name in (*DOT, *DISTANCE):
-        peer, triples = create(name, graph, o.dimension)
+        peer, _ = create(name, graph, o.dimension)
         model, p = models.create(name, o.dimension), parameters(name, peer)
         evaluator = RankBasedEvaluator(filtered=True)
         extra = [factory(graph, split).mapped_triples for split in ("train", "valid")]
         found: dict[str, float] = {}
 
-        def theirs(peer: Any = peer, evaluator: Any = evaluator, extra: Any = extra, found: Any = found) -> float:
+        def theirs(
+            peer: Any = peer, evaluator: Any = evaluator, extra: Any = extra, found: Any = found
+        ) -> float:
             def go() -> None:
                 result = evaluator.evaluate(
                     peer,
@@ -61,7 +63,9 @@ def main(argv: list[str] | None = None) -> dict[str, Any]:
         ranks = known.rank(scorer(name, o.dimension), p, subset, reciprocal=False)
         agree[name] = {"ours": summarise(ranks.rank, ranks.candidates)["mrr"], "pykeen": found["mrr"]}
         if name in DOT:
-            limits[name] = median([2 * len(test) / _bare(p.entities, 2 * len(test)) for _ in range(o.repeats)])
+            limits[name] = median(
+                [2 * len(test) / _bare(p.entities, 2 * len(test)) for _ in range(o.repeats)]
+            )
         say(f"{name}: {ours[name]:,.0f} against {peers[name]:,.0f} queries/s ({ratios[name]:.1f} ×)")
     return finish(
         {

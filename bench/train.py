@@ -12,9 +12,9 @@ from typing import Any
 
 import numpy as np
 import torch
+
 from common import alternate, arguments, benchmark, finish, median, say, settings
 from peers import Training, parameters, scorer
-
 from veilgraph import models
 from veilgraph.evaluate import Ranker, summarise
 from veilgraph.load import Graph
@@ -49,7 +49,9 @@ class Ours:
         )
         self.config, self.model = config, models.create(name, dimension)
         self.plan = OrdinaryPlan(graph, self.model, config, Streams(0))
-        self.state = TrainingState.fresh(graph, self.model, str(config.optimiser), bool(config.reciprocal), Streams(0))
+        self.state = TrainingState.fresh(
+            graph, self.model, str(config.optimiser), bool(config.reciprocal), Streams(0)
+        )
 
     def epoch(self) -> float:
         """One pass; returns its seconds."""
@@ -66,11 +68,15 @@ class Ours:
 
 def main(argv: list[str] | None = None) -> dict[str, Any]:
     """Measure and print."""
-    parser = arguments(__doc__, data="fb15k-237", dimension=128, batch=1024, negatives=32, epochs=10, repeats=3)
+    parser = arguments(
+        __doc__, data="fb15k-237", dimension=128, batch=1024, negatives=32, epochs=10, repeats=3
+    )
     parser.add_argument("--models", default="transe,distmult,complex,rotate")
     parser.add_argument("--peer-rate", type=float, default=1e-3, help="PyKEEN's Adam step size")
     o = parser.parse_args(argv)
-    facts = settings(data=o.data, dimension=o.dimension, batch=o.batch, negatives_per_positive=2 * o.negatives)
+    facts = settings(
+        data=o.data, dimension=o.dimension, batch=o.batch, negatives_per_positive=2 * o.negatives
+    )
     graph = benchmark(o.data)
     ranker = Ranker(graph.triples, len(graph.relations))
     ours, peers, ratios, quality = {}, {}, {}, {}
@@ -87,7 +93,9 @@ def main(argv: list[str] | None = None) -> dict[str, Any]:
         target = _mrr(ranker, graph, theirs.model, name)
         quality[name] = _time_to(name, graph, o, ranker, target) | {"peer_mrr": target, "peer_seconds": spent}
         quality[name]["time_ratio"] = spent / quality[name]["seconds"]
-        say(f"{name}: {ours[name]:,.0f} against {peers[name]:,.0f} positives/s ({ratios[name]:.1f} ×); {quality[name]}")
+        say(
+            f"{name}: {ours[name]:,.0f} against {peers[name]:,.0f} positives/s ({ratios[name]:.1f} ×); {quality[name]}"
+        )
     return finish(
         {
             "ours": ours,
@@ -114,7 +122,9 @@ def _time_to(name: str, graph: Graph, o: Any, ranker: Ranker, target: float) -> 
     sample = graph.splits["test"][np.random.default_rng(0).permutation(len(graph.splits["test"]))]
     while mrr < target and ours.state.epoch < 3 * o.epochs:
         seconds += ours.epoch()
-        ranks = ranker.rank(ours.model, ours.state.parameters, sample, reciprocal=bool(ours.config.reciprocal))
+        ranks = ranker.rank(
+            ours.model, ours.state.parameters, sample, reciprocal=bool(ours.config.reciprocal)
+        )
         mrr = summarise(ranks.rank, ranks.candidates)["mrr"]
     return {"mrr": mrr, "seconds": seconds, "epochs": ours.state.epoch, "reached": mrr >= target}
 

@@ -23,7 +23,9 @@ def score(model: Model, p: Parameters, head: int, relation: int, tail: int) -> T
     return value if model.relation_scale is None else value * model.relation_scale[relation]
 
 
-def one_sided(model: Model, p: Parameters, source: int, relation: int, target: int, side: str, reciprocal: bool) -> Tensor:
+def one_sided(
+    model: Model, p: Parameters, source: int, relation: int, target: int, side: str, reciprocal: bool
+) -> Tensor:
     """The score of one statement as the engine asks for it from one side."""
     if side == "tail":
         return score(model, p, source, relation, target)
@@ -57,7 +59,9 @@ def penalty(objective: Objective, model: Model, row: Tensor) -> Tensor:
     return row.sum() * 0
 
 
-def sampled(model: Model, p: Parameters, batch: TripleBatch, objective: Objective) -> tuple[float, Tensor, Tensor]:
+def sampled(
+    model: Model, p: Parameters, batch: TripleBatch, objective: Objective
+) -> tuple[float, Tensor, Tensor]:
     """Loss and full-table gradients of a batch with shared negatives."""
     entities, relations = p.entities.clone().requires_grad_(), p.relations.clone().requires_grad_()
     q = Parameters(entities, relations, p.weights)
@@ -70,7 +74,9 @@ def sampled(model: Model, p: Parameters, batch: TripleBatch, objective: Objectiv
         source, target = (h, t) if side == "tail" else (t, h)
         positive = one_sided(model, q, source, r, target, side, objective.reciprocal)
         wrong = [
-            torch.tensor(-math.inf) if n in (h, t) else one_sided(model, q, source, r, n, side, objective.reciprocal)
+            torch.tensor(-math.inf)
+            if n in (h, t)
+            else one_sided(model, q, source, r, n, side, objective.reciprocal)
             for n in batch.negatives[i // (2 * b // chunks)].tolist()
         ]
         loss = loss_of(objective, positive, torch.stack(wrong)) * weight[i % b]
@@ -84,7 +90,9 @@ def sampled(model: Model, p: Parameters, batch: TripleBatch, objective: Objectiv
     return value / float(weight.sum()), entities.grad, relations.grad
 
 
-def exact(model: Model, p: Parameters, batch: QueryBatch, objective: Objective) -> tuple[float, Tensor, Tensor]:
+def exact(
+    model: Model, p: Parameters, batch: QueryBatch, objective: Objective
+) -> tuple[float, Tensor, Tensor]:
     """Loss and gradients of questions against every entity."""
     entities, relations = p.entities.clone().requires_grad_(), p.relations.clone().requires_grad_()
     q = Parameters(entities, relations, p.weights)

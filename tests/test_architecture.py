@@ -47,7 +47,7 @@ def test_exported_names_exist_and_are_lazy() -> None:
     assert veilgraph.__all__ == sorted(veilgraph.__all__, key=str)
     for name in veilgraph.__all__:
         assert getattr(veilgraph, name) is not None
-        assert not type(getattr(veilgraph, name)).__name__ == "module"
+        assert type(getattr(veilgraph, name)).__name__ != "module"
     with pytest.raises(AttributeError, match="has no 'lod'"):
         _ = veilgraph.lod
 
@@ -75,7 +75,11 @@ def test_nothing_is_pickled() -> None:
 
 
 def test_files_stay_small() -> None:
-    for path in [*SOURCE.rglob("*.py"), *(REPOSITORY / "tests").rglob("*.py"), *(REPOSITORY / "bench").rglob("*.py")]:
+    for path in [
+        *SOURCE.rglob("*.py"),
+        *(REPOSITORY / "tests").rglob("*.py"),
+        *(REPOSITORY / "bench").rglob("*.py"),
+    ]:
         assert len(path.read_text(encoding="utf-8").splitlines()) <= 400, path
 
 

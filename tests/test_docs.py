@@ -17,13 +17,19 @@ import pytest
 
 from tests.conftest import REPOSITORY
 
-PAGES = [REPOSITORY / "README.md", REPOSITORY / "CONTRIBUTING.md", *sorted((REPOSITORY / "docs").glob("*.md"))]
+PAGES = [
+    REPOSITORY / "README.md",
+    REPOSITORY / "CONTRIBUTING.md",
+    *sorted((REPOSITORY / "docs").glob("*.md")),
+]
 BLOCK = re.compile(r"(<!-- not run[^>]*-->\s*)?^```(python|console)\n(.*?)^```", re.S | re.M)
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda p: p.name)
 def test_code_blocks_run(page: Path, tmp_path: Path) -> None:
-    blocks = [(kind, code) for skip, kind, code in BLOCK.findall(page.read_text(encoding="utf-8")) if not skip]
+    blocks = [
+        (kind, code) for skip, kind, code in BLOCK.findall(page.read_text(encoding="utf-8")) if not skip
+    ]
     session: dict[str, object] = {"__name__": "docs"}
     before = Path.cwd()
     os.chdir(tmp_path)

@@ -19,7 +19,14 @@ from veilgraph.train import train
 
 @pytest.fixture(scope="module")
 def run(hospital: Graph, tmp_path_factory: pytest.TempPathFactory) -> Run:
-    return train(hospital, out=tmp_path_factory.mktemp("export") / "run", model="complex", dimension=8, epochs=1, threads=1)
+    return train(
+        hospital,
+        out=tmp_path_factory.mktemp("export") / "run",
+        model="complex",
+        dimension=8,
+        epochs=1,
+        threads=1,
+    )
 
 
 def test_every_format_writes_every_row(run: Run, tmp_path: Path) -> None:
@@ -41,9 +48,18 @@ def test_every_format_writes_every_row(run: Run, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("name", "norm"), [*((name, 1) for name in PYKEEN), ("transe", 2), ("rotate", 2)])
 @pytest.mark.parametrize("reciprocal", [False, True])
-def test_pykeen_gives_the_same_scores(name: str, norm: int, reciprocal: bool, hospital: Graph, tmp_path: Path) -> None:
+def test_pykeen_gives_the_same_scores(
+    name: str, norm: int, reciprocal: bool, hospital: Graph, tmp_path: Path
+) -> None:
     pytest.importorskip("pykeen")
-    options = {"model": name, "norm": norm, "dimension": 8, "epochs": 1, "reciprocal": reciprocal, "threads": 1}
+    options = {
+        "model": name,
+        "norm": norm,
+        "dimension": 8,
+        "epochs": 1,
+        "reciprocal": reciprocal,
+        "threads": 1,
+    }
     trained = train(hospital, out=tmp_path / "run", **options)
     model = load_pykeen(export(trained, tmp_path / "pykeen", "pykeen"))
     source, relation = torch.tensor([0, 5, 9]), torch.tensor([1, 2, 3])

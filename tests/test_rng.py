@@ -11,7 +11,9 @@ def test_streams_are_repeatable_and_distinct() -> None:
     draws = {name: Streams(7).numpy(name).integers(1 << 60) for name in NAMES}
     assert len(set(draws.values())) == len(NAMES)
     assert draws["init"] == Streams(7).numpy("init").integers(1 << 60)
-    assert Streams(7).numpy("negatives", 1).integers(1 << 60) != Streams(7).numpy("negatives", 2).integers(1 << 60)
+    assert Streams(7).numpy("negatives", 1).integers(1 << 60) != Streams(7).numpy("negatives", 2).integers(
+        1 << 60
+    )
     assert Streams(8).numpy("init").integers(1 << 60) != draws["init"]
 
 

@@ -78,7 +78,8 @@ sys.modules[__name__].__class__ = _Session
 
 if TYPE_CHECKING:
     from veilgraph.errors import VeilError
-    from veilgraph.evaluate import evaluate, predict
+    from veilgraph.evaluate import evaluate as evaluate
+    from veilgraph.evaluate.predict import predict as predict
     from veilgraph.export import export
     from veilgraph.load import load
     from veilgraph.load.check import check, fix

@@ -58,7 +58,9 @@ class Setting:
 _KINDS = {int: "a whole number", float: "a number", str: "a word", bool: "true or false"}
 
 
-def _setting(default: Any, kind: type, help: str, *choices: str, low: float | None = None, high: float | None = None) -> Any:
+def _setting(
+    default: Any, kind: type, help: str, *choices: str, low: float | None = None, high: float | None = None
+) -> Any:
     return field(default=default, metadata={"setting": Setting(kind, help, choices, low, high)})
 
 
@@ -68,29 +70,67 @@ class TrainConfig:
 
     model: str = _setting("complex", str, "Which scorer: see veil list models, or pykeen:NAME.")
     dimension: int | None = _setting(None, int, "Numbers per entity.", low=1, high=65536)
-    norm: int = _setting(1, int, "Distance of TransE, TransM and RotatE: 1 (sum) or 2 (Euclidean).", low=1, high=2)
+    norm: int = _setting(
+        1, int, "Distance of TransE, TransM and RotatE: 1 (sum) or 2 (Euclidean).", low=1, high=2
+    )
     reciprocal: bool | None = _setting(None, bool, "A second row per relation for asking backwards.")
-    loss: str | None = _setting(None, str, "What is minimised.", "margin", "softplus", "self-adversarial", "softmax")
-    margin: float | None = _setting(None, float, "Margin of the margin and self-adversarial losses.", low=0, high=1000)
-    temperature: float | None = _setting(None, float, "How much self-adversarial training favours hard negatives.", low=0, high=100)
-    candidates: str | None = _setting(None, str, "Wrong answers: sampled ones, or all entities.", "sampled", "all")
-    negatives: int | None = _setting(None, int, "Sampled wrong answers per side, shared by a chunk.", low=1, high=1 << 20)
+    loss: str | None = _setting(
+        None, str, "What is minimised.", "margin", "softplus", "self-adversarial", "softmax"
+    )
+    margin: float | None = _setting(
+        None, float, "Margin of the margin and self-adversarial losses.", low=0, high=1000
+    )
+    temperature: float | None = _setting(
+        None, float, "How much self-adversarial training favours hard negatives.", low=0, high=100
+    )
+    candidates: str | None = _setting(
+        None, str, "Wrong answers: sampled ones, or all entities.", "sampled", "all"
+    )
+    negatives: int | None = _setting(
+        None, int, "Sampled wrong answers per side, shared by a chunk.", low=1, high=1 << 20
+    )
     chunk: int | None = _setting(None, int, "Statements that share their negatives.", low=1, high=1 << 20)
-    batch: int | None = _setting(None, int, "Statements per step (questions, if candidates=all).", low=1, high=1 << 20)
-    optimiser: str | None = _setting(None, str, "How rows are updated.", "sgd", "adagrad", "row-adagrad", "adam")
+    batch: int | None = _setting(
+        None, int, "Statements per step (questions, if candidates=all).", low=1, high=1 << 20
+    )
+    optimiser: str | None = _setting(
+        None, str, "How rows are updated.", "sgd", "adagrad", "row-adagrad", "adam"
+    )
     learning_rate: float | None = _setting(None, float, "Step size.", low=0, high=1000)
     schedule: str | None = _setting(
-        None, str, "How the step size changes; plateau halves it when validation stalls.", "constant", "linear", "cosine", "plateau"
+        None,
+        str,
+        "How the step size changes; plateau halves it when validation stalls.",
+        "constant",
+        "linear",
+        "cosine",
+        "plateau",
     )
     regulariser: str | None = _setting(None, str, "Penalty on the rows of a batch.", "none", "n3", "l2")
     regulariser_weight: float | None = _setting(None, float, "Weight of the penalty.", low=0, high=1000)
-    dropout: float | None = _setting(None, float, "Share of the asked rows and query vectors hidden while training.", low=0, high=0.95)
-    averaging: float | None = _setting(None, float, "Epochs over which the result is averaged; 0 takes the last step as it is.", low=0, high=1000)
+    dropout: float | None = _setting(
+        None, float, "Share of the asked rows and query vectors hidden while training.", low=0, high=0.95
+    )
+    averaging: float | None = _setting(
+        None,
+        float,
+        "Epochs over which the result is averaged; 0 takes the last step as it is.",
+        low=0,
+        high=1000,
+    )
     epochs: int | None = _setting(None, int, "Passes over the statements, at most.", low=0, high=1_000_000)
-    validate_every: int | None = _setting(None, int, "Epochs between validations; 0 never validates.", low=0, high=1_000_000)
-    validation_queries: int = _setting(3000, int, "Statements of the validation split that are ranked.", low=1, high=1 << 30)
-    patience: int | None = _setting(None, int, "Validations without a better MRR before stopping.", low=1, high=1_000_000)
-    seed: int = _setting(0, int, "Fixes initialisation, sampling and negatives (never privacy noise).", low=0, high=2**63 - 1)
+    validate_every: int | None = _setting(
+        None, int, "Epochs between validations; 0 never validates.", low=0, high=1_000_000
+    )
+    validation_queries: int = _setting(
+        3000, int, "Statements of the validation split that are ranked.", low=1, high=1 << 30
+    )
+    patience: int | None = _setting(
+        None, int, "Validations without a better MRR before stopping.", low=1, high=1_000_000
+    )
+    seed: int = _setting(
+        0, int, "Fixes initialisation, sampling and negatives (never privacy noise).", low=0, high=2**63 - 1
+    )
     threads: int | None = _setting(None, int, "Processor threads; all, if not given.", low=1, high=1024)
 
     @classmethod

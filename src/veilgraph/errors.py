@@ -69,7 +69,9 @@ class MissingExtraError(InputError):
     """An optional library that is not installed."""
 
     def __init__(self, what: str, extra: str) -> None:
-        super().__init__(f"{what} needs an optional library. Install it with: pip install 'veilgraph[{extra}]'")
+        super().__init__(
+            f"{what} needs an optional library. Install it with: pip install 'veilgraph[{extra}]'"
+        )
 
 
 class PrivacyError(InputError):

@@ -109,7 +109,9 @@ def _pykeen(run: Run, folder: Path) -> None:
 
     name = run.config.model
     if name not in PYKEEN:
-        raise UsageError(f"{name} has no counterpart in PyKEEN that gives the same scores; there are {', '.join(PYKEEN)}.")
+        raise UsageError(
+            f"{name} has no counterpart in PyKEEN that gives the same scores; there are {', '.join(PYKEEN)}."
+        )
     p, dimension = run.parameters, run.config.dimension or 1
     entities, relations = p.entities, p.relations
     arguments: dict[str, object] = {"embedding_dim": dimension}
@@ -159,7 +161,10 @@ def load_pykeen(folder: str | Path) -> object:
     )
     arguments = {"entity_constrainer": None} if facts["model"] in ("TransE", "DistMult") else {}
     model = getattr(pykeen.models, facts["model"])(triples_factory=factory, **facts["arguments"], **arguments)
-    for kind, representations in (("entities", model.entity_representations), ("relations", model.relation_representations)):
+    for kind, representations in (
+        ("entities", model.entity_representations),
+        ("relations", model.relation_representations),
+    ):
         weight = representations[0]._embeddings.weight
         weight.data.copy_(tensors[kind].view_as(weight))
     if facts["sum_of_moduli"]:

@@ -47,7 +47,9 @@ class Run:
     facts: dict[str, Any]  # graph, fingerprint, sizes, software
 
     def __repr__(self) -> str:
-        return f"Run({str(self.folder)!r}, {self.config.model}, {'finished' if self.finished else 'unfinished'})"
+        return (
+            f"Run({str(self.folder)!r}, {self.config.model}, {'finished' if self.finished else 'unfinished'})"
+        )
 
     @classmethod
     def create(cls, folder: str | Path, graph: Graph, config: TrainConfig, event: dict[str, str]) -> Run:
@@ -74,7 +76,9 @@ class Run:
         path = Path(folder)
         if not (path / CONFIG).is_file():
             found = "there is no such folder" if not path.exists() else "it has no config.yaml"
-            raise RunError(f"{folder} is not a run folder: {found}. Make one with: veil train GRAPH --out {folder}")
+            raise RunError(
+                f"{folder} is not a run folder: {found}. Make one with: veil train GRAPH --out {folder}"
+            )
         document = read_yaml(path / CONFIG)
         settings = document.pop("settings", None)
         if not isinstance(settings, dict):
@@ -167,7 +171,9 @@ class Run:
         """Where the graph was read from."""
         source = str(self.facts["graph"])
         if not source:
-            raise RunError(f"{self.folder} was trained on a graph held in memory. Name it with graph= or --graph.")
+            raise RunError(
+                f"{self.folder} was trained on a graph held in memory. Name it with graph= or --graph."
+            )
         if "://" in source or source.startswith("builtin:"):
             return source
         return os.path.normpath(self.folder / source)
@@ -200,7 +206,9 @@ class Run:
     def forget_after(self, epoch: int) -> None:
         """Drop trace lines later than the checkpoint: those epochs are run again."""
         lines = [line for line in self.trace if line.get("epoch", 0) <= epoch]
-        write_text(self.folder / TRACE, "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in lines))
+        write_text(
+            self.folder / TRACE, "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in lines)
+        )
 
     # --- using --------------------------------------------------------------------------------------------------
     def evaluate(self, split: str = "test", **options: Any) -> dict[str, Any]:
@@ -210,7 +218,13 @@ class Run:
         return evaluate(self, split, **options)
 
     def predict(
-        self, head: str | None = None, relation: str = "", tail: str | None = None, *, top: int = 10, known: bool = False
+        self,
+        head: str | None = None,
+        relation: str = "",
+        tail: str | None = None,
+        *,
+        top: int = 10,
+        known: bool = False,
     ) -> list[dict[str, Any]]:
         """The best answers to (head, relation, ?) or (?, relation, tail) (see evaluate.predict)."""
         from veilgraph.evaluate import predict

@@ -5,13 +5,12 @@ from __future__ import annotations
 import pkgutil
 
 import veilgraph.models
+from tests.conformance import test_models, test_readers
+from tests.train import test_losses, test_optim
 from veilgraph import models
 from veilgraph.load import READERS
 from veilgraph.load.reader import Reader
 from veilgraph.train import losses, optim
-
-from tests.conformance import test_models, test_readers
-from tests.train import test_losses, test_optim
 
 
 def test_every_model_file_holds_a_tested_model() -> None:

@@ -46,7 +46,14 @@ def dense(rows: Rows, like: torch.Tensor) -> torch.Tensor:
 def batch(size: int, chunk: int, k: int, *, padded: bool = False) -> TripleBatch:
     """Random statements; small vocabulary, so that negatives collide with heads and tails."""
     rng = np.random.default_rng(2)
-    triples = np.stack([rng.integers(ENTITIES, size=size), rng.integers(RELATIONS, size=size), rng.integers(ENTITIES, size=size)], 1)
+    triples = np.stack(
+        [
+            rng.integers(ENTITIES, size=size),
+            rng.integers(RELATIONS, size=size),
+            rng.integers(ENTITIES, size=size),
+        ],
+        1,
+    )
     triples[0, 2] = triples[0, 0]  # head = tail
     wrong = negatives.draw(rng, 2 * size // chunk, k, ENTITIES)
     weight = torch.ones(size)
@@ -61,7 +68,9 @@ def test_shapes_and_start_are_seeded(name: str, norm: int) -> None:
     again = model.initialise(5, 3, np.random.default_rng(0))
     assert first[0].shape == (5, model.entity_width)
     assert first[1].shape == (3, model.relation_width)
-    assert all(torch.equal(a, b) and a.dtype == torch.float32 and a.isfinite().all() for a, b in zip(first, again))
+    assert all(
+        torch.equal(a, b) and a.dtype == torch.float32 and a.isfinite().all() for a, b in zip(first, again)
+    )
 
 
 @pytest.mark.parametrize("name", models.names())
@@ -96,7 +105,9 @@ def test_both_sides_give_the_same_score(name: str, norm: int) -> None:
 @pytest.mark.parametrize(("name", "norm"), CASES)
 @pytest.mark.parametrize("side", ["tail", "head"])
 @pytest.mark.parametrize("reciprocal", [False, True])
-def test_scores_against_all_entities_equal_the_formula(name: str, norm: int, side: str, reciprocal: bool) -> None:
+def test_scores_against_all_entities_equal_the_formula(
+    name: str, norm: int, side: str, reciprocal: bool
+) -> None:
     model, p = make(name, norm, reciprocal)
     source, relation = torch.tensor([3, 5, 3]), torch.tensor([0, 3, 2])
     scores = score_all(model, p, source, relation, side=side, reciprocal=reciprocal)
@@ -175,7 +186,9 @@ def test_learns_a_small_graph(name: str, hospital, tmp_path) -> None:  # type: i
     from veilgraph.evaluate.popularity import popularity
     from veilgraph.train import train
 
-    run = train(hospital, model=name, out=tmp_path / "run", epochs=25, dimension=32, validate_every=5, threads=1)
+    run = train(
+        hospital, model=name, out=tmp_path / "run", epochs=25, dimension=32, validate_every=5, threads=1
+    )
     found = run.evaluate("test", graph=hospital)
     assert found["mrr"] > popularity(hospital)["mrr"] + 0.02
 
@@ -183,13 +196,15 @@ def test_learns_a_small_graph(name: str, hospital, tmp_path) -> None:  # type: i
 def test_one_entity_and_one_statement() -> None:
     """The smallest graph there is trains without falling over."""
     from veilgraph.load import Graph, Vocabulary
-    from veilgraph.train.plan import OrdinaryPlan
     from veilgraph.train import complete_config
+    from veilgraph.train.plan import OrdinaryPlan
     from veilgraph.train.state import TrainingState
 
     graph = Graph(Vocabulary(["a"]), Vocabulary(["r"], "relation"), {"train": np.array([[0, 0, 0]])})
     for name in models.names():
-        config, _ = complete_config(graph, {"model": name, "dimension": 4, "candidates": "sampled", "threads": 1})
+        config, _ = complete_config(
+            graph, {"model": name, "dimension": 4, "candidates": "sampled", "threads": 1}
+        )
         model = models.create(name, 4)
         model.prepare(graph.train, 1)
         plan = OrdinaryPlan(graph, model, config, Streams(0))

@@ -16,7 +16,11 @@ import pytest
 
 from veilgraph.load import READERS, load
 
-STATEMENTS = [("urn:a", "urn:likes", "urn:b"), ("urn:b", "urn:likes", "urn:c"), ("urn:a", "urn:knows", "urn:c")]
+STATEMENTS = [
+    ("urn:a", "urn:likes", "urn:b"),
+    ("urn:b", "urn:likes", "urn:c"),
+    ("urn:a", "urn:knows", "urn:c"),
+]
 TRIPLES = "".join(f"<{h}> <{r}> <{t}> .\n" for h, r, t in STATEMENTS)
 
 
@@ -96,7 +100,14 @@ def _folder(folder: Path) -> list[str]:
     return [str(made)]
 
 
-SOURCES = {"delimited": _delimited, "parquet": _parquet, "rdf": _rdf, "folder": _folder, "sparql": None, "builtin": None}
+SOURCES = {
+    "delimited": _delimited,
+    "parquet": _parquet,
+    "rdf": _rdf,
+    "folder": _folder,
+    "sparql": None,
+    "builtin": None,
+}
 
 
 @pytest.mark.parametrize("name", [n for n, make in SOURCES.items() if make])
@@ -113,7 +124,10 @@ def test_sparql_endpoint_gives_the_same_graph() -> None:
     with endpoint(TRIPLES) as address:
         graph = load(address)
         assert len(graph) == 3
-        assert graph.fingerprint != load(address, query="CONSTRUCT { ?a <urn:likes> ?b } WHERE { ?a <urn:likes> ?b }").fingerprint
+        assert (
+            graph.fingerprint
+            != load(address, query="CONSTRUCT { ?a <urn:likes> ?b } WHERE { ?a <urn:likes> ?b }").fingerprint
+        )
 
 
 def test_builtin_is_seeded() -> None:

@@ -31,10 +31,24 @@ def answer(*words: str, cwd: Path) -> Any:
 def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with a saved graph and a finished run."""
     folder = tmp_path_factory.mktemp("cli")
-    loaded = answer("load", "builtin:hospital", "--patients", "120", "--split", "random", "--out", "g", cwd=folder)
+    loaded = answer(
+        "load", "builtin:hospital", "--patients", "120", "--split", "random", "--out", "g", cwd=folder
+    )
     assert loaded["splits"].keys() == {"train", "valid", "test"}
-    trained = answer("train", "g", "--model", "complex", "--epochs", "8", "--dimension", "16", "--out", "run", cwd=folder)
-    assert {"run", "model", "epochs", "steps", "seconds", "positives_per_second", "epsilon", "delta", "guarantee"} <= trained.keys()
+    trained = answer(
+        "train", "g", "--model", "complex", "--epochs", "8", "--dimension", "16", "--out", "run", cwd=folder
+    )
+    assert {
+        "run",
+        "model",
+        "epochs",
+        "steps",
+        "seconds",
+        "positives_per_second",
+        "epsilon",
+        "delta",
+        "guarantee",
+    } <= trained.keys()
     assert trained["epsilon"] is None
     assert trained["guarantee"] == "none"
     return folder
@@ -42,7 +56,16 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_evaluate(place: Path) -> None:
     found = answer("evaluate", "run", cwd=place)
-    assert {"split", "mrr", "mr", "hits@1", "hits@3", "hits@10", "queries", "queries_per_second"} <= found.keys()
+    assert {
+        "split",
+        "mrr",
+        "mr",
+        "hits@1",
+        "hits@3",
+        "hits@10",
+        "queries",
+        "queries_per_second",
+    } <= found.keys()
     assert 0 < found["mrr"] <= 1
     shown = veil("evaluate", "run", "--details", "--memory", "1M", cwd=place)
     assert "hasDiagnosis" in shown.stdout
@@ -65,7 +88,21 @@ def test_export_list_and_version(place: Path) -> None:
 
 def test_tune(place: Path) -> None:
     pytest.importorskip("optuna")
-    found = answer("tune", "g", "--model", "distmult", "--dimension", "8", "--epochs", "2", "--trials", "2", "--out", "study", cwd=place)
+    found = answer(
+        "tune",
+        "g",
+        "--model",
+        "distmult",
+        "--dimension",
+        "8",
+        "--epochs",
+        "2",
+        "--trials",
+        "2",
+        "--out",
+        "study",
+        cwd=place,
+    )
     assert found["trials"] == 2
     done = veil("train", "g", "--config", "study/best.yaml", "--epochs", "1", "--out", "tuned", cwd=place)
     assert done.returncode == 0, done.stderr
@@ -116,7 +153,9 @@ BAD = [
 ]
 
 
-@pytest.mark.parametrize(("words", "code", "message"), BAD, ids=lambda v: " ".join(v) if isinstance(v, list) else None)
+@pytest.mark.parametrize(
+    ("words", "code", "message"), BAD, ids=lambda v: " ".join(v) if isinstance(v, list) else None
+)
 def test_bad_requests_end_well(words: list[str], code: int, message: str, place: Path) -> None:
     (place / "bad.tsv").write_bytes(b"a\tr\tb\nc\tr\n")
     (place / "bad.yaml").write_text("dimensions: 3\n")

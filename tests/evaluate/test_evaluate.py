@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 
@@ -21,7 +19,9 @@ from veilgraph.train import train
 def run(hospital: Graph, tmp_path_factory: pytest.TempPathFactory) -> Run:
     folder = tmp_path_factory.mktemp("evaluate")
     save(hospital, folder / "graph")
-    return train(str(folder / "graph"), out=folder / "run", model="complex", dimension=32, epochs=15, threads=1)
+    return train(
+        str(folder / "graph"), out=folder / "run", model="complex", dimension=32, epochs=15, threads=1
+    )
 
 
 def test_metrics_by_hand() -> None:
@@ -48,7 +48,9 @@ def test_answers_are_distinct_and_found() -> None:
 
 
 def test_mapping_classes() -> None:
-    train_split = np.array([[0, 0, 1], [2, 0, 3], [0, 1, 1], [0, 1, 2], [0, 1, 3], [1, 2, 0], [2, 2, 0], [3, 2, 0]])
+    train_split = np.array(
+        [[0, 0, 1], [2, 0, 3], [0, 1, 1], [0, 1, 2], [0, 1, 3], [1, 2, 0], [2, 2, 0], [3, 2, 0]]
+    )
     assert mapping_classes(train_split, 3).tolist() == ["1-1", "1-N", "N-1"]
 
 
@@ -82,10 +84,21 @@ def test_predict_agrees_with_the_ranking(run: Run, hospital: Graph) -> None:
 
     statement = hospital.splits["test"][:1]
     others = np.array([s for s in hospital.triples.tolist() if s != statement[0].tolist()])
-    ranks = Ranker(others, len(hospital.relations)).rank(run.model, run.parameters, statement, reciprocal=True)
+    ranks = Ranker(others, len(hospital.relations)).rank(
+        run.model, run.parameters, statement, reciprocal=True
+    )
     tail = hospital.entities[int(statement[0, 2])]
-    everything = run.predict(hospital.entities[int(statement[0, 0])], hospital.relations[int(statement[0, 1])], top=10**6, known=True)
-    known = set(hospital.entities.names(others[(others[:, 0] == statement[0, 0]) & (others[:, 1] == statement[0, 1])][:, 2]))
+    everything = run.predict(
+        hospital.entities[int(statement[0, 0])],
+        hospital.relations[int(statement[0, 1])],
+        top=10**6,
+        known=True,
+    )
+    known = set(
+        hospital.entities.names(
+            others[(others[:, 0] == statement[0, 0]) & (others[:, 1] == statement[0, 1])][:, 2]
+        )
+    )
     shown = [a["entity"] for a in everything if a["entity"] not in known]
     assert shown.index(tail) + 1 == ranks.rank[0]
 

@@ -40,7 +40,9 @@ def test_sampled_softmax_over_all_others_is_the_full_softmax() -> None:
 
 def test_extreme_scores_stay_finite() -> None:
     for name in losses.NAMES:
-        found = Loss(name, 1.0, 1.0, 50).coefficients(torch.tensor([1e4, -1e4]), torch.tensor([[1e4, -1e4], [-1e4, 1e4]]))
+        found = Loss(name, 1.0, 1.0, 50).coefficients(
+            torch.tensor([1e4, -1e4]), torch.tensor([[1e4, -1e4], [-1e4, 1e4]])
+        )
         assert all(part.isfinite().all() for part in found)
 
 

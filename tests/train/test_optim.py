@@ -43,7 +43,9 @@ def test_rows_move_as_defined_and_others_stay(name: str) -> None:
         for row, g in zip(rows, gradient):
             given[row].append(g)
     for row in range(6):
-        torch.testing.assert_close(table[row], reference(name, start[row], given[row], 0.1), atol=1e-4, rtol=1e-4)
+        torch.testing.assert_close(
+            table[row], reference(name, start[row], given[row], 0.1), atol=1e-4, rtol=1e-4
+        )
     assert torch.equal(table[2], start[2])
 
 

@@ -55,7 +55,15 @@ def test_combinations_lower_the_loss(settings: dict[str, object], hospital: Grap
 
 
 def test_early_stopping_keeps_the_best(hospital: Graph, tmp_path: Path) -> None:
-    run = quick(hospital, tmp_path / "run", model="complex", epochs=200, validate_every=1, patience=2, regulariser_weight=0.0)
+    run = quick(
+        hospital,
+        tmp_path / "run",
+        model="complex",
+        epochs=200,
+        validate_every=1,
+        patience=2,
+        regulariser_weight=0.0,
+    )
     judged = [line["valid_mrr"] for line in run.trace]
     assert len(judged) < 200
     found = run.evaluate("valid", graph=hospital)
@@ -72,14 +80,23 @@ def test_defaults_are_complete_and_explained(hospital: Graph) -> None:
 
 
 def test_what_the_user_says_wins(hospital: Graph) -> None:
-    config, _ = complete_config(hospital, {"model": "transe", "optimiser": "adagrad", "dimension": 24, "margin": 3})
+    config, _ = complete_config(
+        hospital, {"model": "transe", "optimiser": "adagrad", "dimension": 24, "margin": 3}
+    )
     assert (config.optimiser, config.dimension, config.margin) == ("adagrad", 24, 3.0)
 
 
 def test_run_folder_holds_what_it_should(hospital: Graph, tmp_path: Path) -> None:
     run = quick(hospital, tmp_path / "run")
     names = {path.name for path in run.folder.iterdir()}
-    assert {"config.yaml", "ledger.jsonl", "trace.jsonl", "entities.safetensors", "relations.safetensors", "vocabulary.parquet"} == names
+    assert {
+        "config.yaml",
+        "ledger.jsonl",
+        "trace.jsonl",
+        "entities.safetensors",
+        "relations.safetensors",
+        "vocabulary.parquet",
+    } == names
     event = json.loads((run.folder / "ledger.jsonl").read_text())
     assert event["event"] == "NonPrivate"
     with pytest.raises(UsageError, match="finished run"):
@@ -106,7 +123,10 @@ def test_refusals(hospital: Graph, tmp_path: Path) -> None:
     assert not list(tmp_path.glob("[ade]")), "nothing is written for a request that is refused"
 
 
-@pytest.mark.parametrize(("schedule", "start", "end"), [("constant", 1, 1), ("plateau", 1, 1), ("linear", 1, 0.05), ("cosine", 1, 0.05)])
+@pytest.mark.parametrize(
+    ("schedule", "start", "end"),
+    [("constant", 1, 1), ("plateau", 1, 1), ("linear", 1, 0.05), ("cosine", 1, 0.05)],
+)
 def test_schedules(schedule: str, start: float, end: float) -> None:
     assert factor(schedule, 0.0) == pytest.approx(start)
     assert factor(schedule, 1.0) == pytest.approx(end)

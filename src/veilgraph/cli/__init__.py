@@ -82,8 +82,13 @@ def _run(options: argparse.Namespace) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except MemoryError:
-        print(f"veil {options.verb}: out of memory. Lower --dimension or --batch, or --memory.", file=sys.stderr)
+        print(
+            f"veil {options.verb}: out of memory. Lower --dimension or --batch, or --memory.", file=sys.stderr
+        )
         return 3
     except OSError as error:
-        print(f"veil {options.verb}: {error.strerror or error}: {error.filename or ''}".rstrip(": "), file=sys.stderr)
+        print(
+            f"veil {options.verb}: {error.strerror or error}: {error.filename or ''}".rstrip(": "),
+            file=sys.stderr,
+        )
         return 3

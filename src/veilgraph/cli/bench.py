@@ -23,9 +23,13 @@ def run(options: argparse.Namespace) -> dict[str, Any]:
     """Run the script; its progress goes to stderr, its object to us."""
     from veilgraph.errors import InputError, MissingExtraError
 
-    folder = next((f for f in (Path("bench"), Path(__file__).parents[3] / "bench") if (f / "common.py").is_file()), None)
+    folder = next(
+        (f for f in (Path("bench"), Path(__file__).parents[3] / "bench") if (f / "common.py").is_file()), None
+    )
     if folder is None:
-        raise InputError("the benchmark scripts are in the repository's bench folder, not in the installed package.")
+        raise InputError(
+            "the benchmark scripts are in the repository's bench folder, not in the installed package."
+        )
     sys.path.insert(0, str(folder))
     rest = [word for word in options.rest if word != "--json"]
     options.json = options.json or "--json" in options.rest

@@ -13,8 +13,12 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("run", help="a finished run folder")
     parser.add_argument("--split", default="test", help="which statements to rank (default test)")
     parser.add_argument("--graph", help="the graph, if it has moved")
-    parser.add_argument("--memory", type=byte_count, default=1 << 28, metavar="SIZE", help="most memory for scores, e.g. 512M")
-    parser.add_argument("--details", action="store_true", help="also per relation and per 1-1/1-N/N-1/N-N class")
+    parser.add_argument(
+        "--memory", type=byte_count, default=1 << 28, metavar="SIZE", help="most memory for scores, e.g. 512M"
+    )
+    parser.add_argument(
+        "--details", action="store_true", help="also per relation and per 1-1/1-N/N-1/N-N class"
+    )
     parser.add_argument("--threads", type=int, help="processor threads")
 
 
@@ -38,7 +42,10 @@ def show(result: dict[str, Any]) -> None:
     from veilgraph.cli.terminal import facts, table
 
     columns = ("mrr", "mr", "hits@1", "hits@3", "hits@10")
-    facts({k: v for k, v in result.items() if k not in ("relations", "classes", "split")}, f"split {result['split']}")
+    facts(
+        {k: v for k, v in result.items() if k not in ("relations", "classes", "split")},
+        f"split {result['split']}",
+    )
     for block in ("classes", "relations"):
         if block in result:
             rows = [(name, m["queries"], *(m[c] for c in columns)) for name, m in result[block].items()]

@@ -32,7 +32,13 @@ def chosen_settings(options: argparse.Namespace) -> dict[str, Any]:
     if isinstance(values.get("settings"), dict):  # a run's config.yaml
         values = {k: v for k, v in values["settings"].items() if v is not None}
     given = vars(options)
-    values.update({k.removeprefix("setting_"): v for k, v in given.items() if k.startswith("setting_") and v is not None})
+    values.update(
+        {
+            k.removeprefix("setting_"): v
+            for k, v in given.items()
+            if k.startswith("setting_") and v is not None
+        }
+    )
     try:
         TrainConfig.of(values)
     except ConfigError as error:

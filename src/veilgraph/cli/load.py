@@ -9,11 +9,18 @@ from typing import Any
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     """Flags of this verb."""
-    parser.add_argument("source", help="a file (TSV, CSV, Parquet, RDF; also .gz), a folder, an http(s) SPARQL endpoint, or builtin:hospital")
+    parser.add_argument(
+        "source",
+        help="a file (TSV, CSV, Parquet, RDF; also .gz), a folder, an http(s) SPARQL endpoint, or builtin:hospital",
+    )
     parser.add_argument("--out", help="where to save the graph; without it, only report")
     parser.add_argument("--force", action="store_true", help="replace a graph that is there")
-    parser.add_argument("--columns", help="which columns hold head, relation, tail: names or positions, e.g. 0,2,1")
-    parser.add_argument("--header", action=argparse.BooleanOptionalAction, default=None, help="the first line holds names")
+    parser.add_argument(
+        "--columns", help="which columns hold head, relation, tail: names or positions, e.g. 0,2,1"
+    )
+    parser.add_argument(
+        "--header", action=argparse.BooleanOptionalAction, default=None, help="the first line holds names"
+    )
     parser.add_argument("--separator", help="between fields; by the file's ending, if not given")
     parser.add_argument("--literals", choices=("drop", "entity"), default="drop", help="RDF literals")
     parser.add_argument("--query", help="SPARQL CONSTRUCT query (default: everything)")
@@ -38,7 +45,9 @@ def run(options: argparse.Namespace) -> dict[str, Any]:
     if options.columns:
         columns = tuple(part.strip() for part in options.columns.split(","))
         if len(columns) != 3:
-            raise UsageError(f"--columns needs three columns (head, relation, tail), found {options.columns!r}.")
+            raise UsageError(
+                f"--columns needs three columns (head, relation, tail), found {options.columns!r}."
+            )
     separator = options.separator.encode().decode("unicode_escape") if options.separator else None
     if separator is not None and len(separator) != 1:
         raise UsageError(f"--separator must be one character, found {options.separator!r}.")
@@ -92,6 +101,8 @@ def show(result: dict[str, Any]) -> None:
     )
     done = "dropped" if result["fixed"] else "found"
     for finding in result["findings"]:
-        note(f"{done}: {finding['split']}: {finding['count']:,} × {finding['kind']}, e.g. {finding['example']}")
+        note(
+            f"{done}: {finding['split']}: {finding['count']:,} × {finding['kind']}, e.g. {finding['example']}"
+        )
     if result["findings"] and not result["fixed"]:
         note("Nothing was changed. Add --fix to drop these.")

@@ -25,7 +25,9 @@ def run(options: argparse.Namespace) -> list[dict[str, Any]]:
     tail = None if options.tail in (None, "?") else options.tail
     head = None if options.head == "?" else options.head
     if (head is None) == (tail is None):
-        raise UsageError("ask for one side: veil predict RUN HEAD RELATION, or veil predict RUN '?' RELATION TAIL.")
+        raise UsageError(
+            "ask for one side: veil predict RUN HEAD RELATION, or veil predict RUN '?' RELATION TAIL."
+        )
     opened = Run.open(options.run)
     answers = opened.predict(head, options.relation, tail, top=options.top, known=options.known)
     if not options.known and opened.known is None:

@@ -14,7 +14,9 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     """Flags of this verb."""
     parser.add_argument("run", help="the run folder of a training that was stopped")
     parser.add_argument("--graph", help="the graph, if it has moved")
-    parser.add_argument("--checkpoint-seconds", type=float, default=20.0, help="seconds between checkpoints (default 20)")
+    parser.add_argument(
+        "--checkpoint-seconds", type=float, default=20.0, help="seconds between checkpoints (default 20)"
+    )
 
 
 def run(options: argparse.Namespace) -> dict[str, Any]:

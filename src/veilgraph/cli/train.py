@@ -12,7 +12,9 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     """Flags of this verb."""
     parser.add_argument("graph", help="a saved graph folder, or anything veil load can read")
     parser.add_argument("--out", help="the run folder (default: MODEL-run beside you)")
-    parser.add_argument("--checkpoint-seconds", type=float, default=20.0, help="seconds between checkpoints (default 20)")
+    parser.add_argument(
+        "--checkpoint-seconds", type=float, default=20.0, help="seconds between checkpoints (default 20)"
+    )
     add_settings(parser)
 
 
@@ -45,7 +47,9 @@ def summary(finished: Any) -> dict[str, Any]:
         "epochs": len(trace),
         "steps": trace[-1]["steps"] if trace else 0,
         "seconds": round(seconds, 3),
-        "positives_per_second": round(len(trace) * finished.facts["statements"] / seconds, 1) if seconds else 0.0,
+        "positives_per_second": round(len(trace) * finished.facts["statements"] / seconds, 1)
+        if seconds
+        else 0.0,
         "valid_mrr": best,
         "epsilon": None,
         "delta": None,

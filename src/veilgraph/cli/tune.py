@@ -11,7 +11,9 @@ from veilgraph.cli.flags import add_settings, chosen_settings
 def arguments(parser: argparse.ArgumentParser) -> None:
     """Flags of this verb."""
     parser.add_argument("graph", help="a graph with a validation split")
-    parser.add_argument("--out", default="study", help="the study folder; the same folder goes on where it stopped")
+    parser.add_argument(
+        "--out", default="study", help="the study folder; the same folder goes on where it stopped"
+    )
     parser.add_argument("--trials", type=int, default=30, help="trials in all (default 30)")
     add_settings(parser)
 
@@ -23,10 +25,16 @@ def run(options: argparse.Namespace) -> dict[str, Any]:
 
     def report(trial: dict[str, Any]) -> None:
         score = f"MRR {trial['mrr']:.4f}" if trial["mrr"] is not None else trial["state"]
-        chosen = ", ".join(f"{k} {v:.3g}" if isinstance(v, float) else f"{k} {v}" for k, v in trial.items() if k not in ("trial", "state", "mrr"))
+        chosen = ", ".join(
+            f"{k} {v:.3g}" if isinstance(v, float) else f"{k} {v}"
+            for k, v in trial.items()
+            if k not in ("trial", "state", "mrr")
+        )
         note(f"trial {trial['trial']}: {score} ({chosen or 'defaults'})")
 
-    return tune(options.graph, out=options.out, trials=options.trials, report=report, **chosen_settings(options))
+    return tune(
+        options.graph, out=options.out, trials=options.trials, report=report, **chosen_settings(options)
+    )
 
 
 def show(result: dict[str, Any]) -> None:

@@ -40,12 +40,19 @@ def evaluate(
     found = run.graph(graph)
     statements = found.split(split)
     if not len(statements):
-        raise InputError(f"the {split} split of {found.source or 'the graph'} is empty: there is nothing to rank.")
+        raise InputError(
+            f"the {split} split of {found.source or 'the graph'} is empty: there is nothing to rank."
+        )
     ranker = Ranker(found.triples, len(found.relations))
     parameters, model = run.parameters, run.model
     began = time.perf_counter()
     ranks = ranker.rank(
-        model, parameters, statements, reciprocal=bool(run.config.reciprocal), memory=memory, progress=progress
+        model,
+        parameters,
+        statements,
+        reciprocal=bool(run.config.reciprocal),
+        memory=memory,
+        progress=progress,
     )
     seconds = time.perf_counter() - began
     result: dict[str, Any] = {

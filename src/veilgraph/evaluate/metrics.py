@@ -37,7 +37,10 @@ def by_relation(ranks: Ranks, names: list[str]) -> dict[str, dict[str, float]]:
     """The summary of each relation that occurs, with its number of ranks."""
     relation = ranks.triples[:, 1]
     return {
-        names[r]: {**summarise(ranks.rank[relation == r], ranks.candidates[relation == r]), "queries": int((relation == r).sum())}
+        names[r]: {
+            **summarise(ranks.rank[relation == r], ranks.candidates[relation == r]),
+            "queries": int((relation == r).sum()),
+        }
         for r in np.unique(relation)
     }
 
@@ -59,6 +62,9 @@ def by_class(ranks: Ranks, classes: np.ndarray) -> dict[str, dict[str, float]]:
     """The summary of each mapping class, by the side that was asked for (e.g. «1-N tail»)."""
     label = np.array([f"{classes[r]} {s}" for r, s in zip(ranks.triples[:, 1], ranks.side)], dtype=object)
     return {
-        str(name): {**summarise(ranks.rank[label == name], ranks.candidates[label == name]), "queries": int((label == name).sum())}
+        str(name): {
+            **summarise(ranks.rank[label == name], ranks.candidates[label == name]),
+            "queries": int((label == name).sum()),
+        }
         for name in np.unique(label)
     }

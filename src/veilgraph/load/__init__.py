@@ -24,7 +24,18 @@ from veilgraph.load.split import split
 from veilgraph.load.store import is_graph_folder, open_graph, save
 from veilgraph.load.vocabulary import Vocabulary
 
-__all__ = ["READERS", "Finding", "Graph", "ReadOptions", "Vocabulary", "check", "fix", "load", "save", "split"]
+__all__ = [
+    "READERS",
+    "Finding",
+    "Graph",
+    "ReadOptions",
+    "Vocabulary",
+    "check",
+    "fix",
+    "load",
+    "save",
+    "split",
+]
 
 READERS: tuple[Reader, ...] = (
     BuiltinReader(),
@@ -58,9 +69,9 @@ def load(source: str | Path | Graph, **options: Any) -> Graph:
         if reader.reads(text):
             graph = assemble(reader.read(text, chosen, Names()), text)
             return graph if chosen == ReadOptions() else replace(graph, source="")
-    if text.startswith("builtin:") or not Path(text).suffix or Path(text).is_dir():
-        regular_file(text)
-    elif not Path(text).exists():
+    if text.startswith("builtin:") or not Path(text).suffix or Path(text).is_dir() or not Path(text).exists():
         regular_file(text)
     endings = sorted({e for r in READERS for e in r.endings})
-    raise InputError(f"{text}: no reader for this kind of file. Readable endings: {' '.join(endings)} (also .gz).")
+    raise InputError(
+        f"{text}: no reader for this kind of file. Readable endings: {' '.join(endings)} (also .gz)."
+    )

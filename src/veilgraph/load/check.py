@@ -30,7 +30,9 @@ class Finding:
 def check(graph: Graph) -> list[Finding]:
     """Everything that is wrong, in words."""
     return [
-        Finding(kind, split, int(bad.sum()), _example(graph, graph.splits[split][bad][0]), f"--fix drops {what}")
+        Finding(
+            kind, split, int(bad.sum()), _example(graph, graph.splits[split][bad][0]), f"--fix drops {what}"
+        )
         for kind, split, bad, what in _faults(graph)
     ] + _empty_relations(graph)
 
@@ -74,7 +76,9 @@ def _faults(graph: Graph) -> list[tuple[str, str, np.ndarray, str]]:
         faults.append(("leak (already in an earlier split)", split, leaked, "them here"))
         unseen = ~(seen_entities[array[:, 0]] & seen_entities[array[:, 2]])
         faults.append(("statement with an entity unseen in train", split, unseen, "them"))
-        faults.append(("statement with a relation unseen in train", split, ~seen_relations[array[:, 1]], "them"))
+        faults.append(
+            ("statement with a relation unseen in train", split, ~seen_relations[array[:, 1]], "them")
+        )
     return [fault for fault in faults if fault[2].any()]
 
 
@@ -84,7 +88,9 @@ def _empty_relations(graph: Graph) -> list[Finding]:
     if not len(empty):
         return []
     name = graph.relations[int(empty[0])]
-    return [Finding("relation without a statement", "train", len(empty), name, "--fix drops those used nowhere")]
+    return [
+        Finding("relation without a statement", "train", len(empty), name, "--fix drops those used nowhere")
+    ]
 
 
 def statement_keys(graph: Graph, array: np.ndarray) -> np.ndarray:

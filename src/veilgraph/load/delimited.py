@@ -85,7 +85,9 @@ def _lines(path: Path) -> Iterator[tuple[int, bytes]]:
                 number += 1
                 if len(line) > LONGEST_LINE:
                     raise ReadError(
-                        path, f"longer than {LONGEST_LINE:,} bytes: this is no list of statements.", line=number
+                        path,
+                        f"longer than {LONGEST_LINE:,} bytes: this is no list of statements.",
+                        line=number,
                     )
                 yield number, line.rstrip(b"\r\n")
     except (OSError, EOFError) as error:
@@ -124,12 +126,16 @@ def _positions(
     if by_name:
         absent = [c for c in columns if c not in fields]
         if absent:
-            raise ReadError(path, f"no column is called {absent[0]!r}; the header has {', '.join(fields)}", line=1)
+            raise ReadError(
+                path, f"no column is called {absent[0]!r}; the header has {', '.join(fields)}", line=1
+            )
         chosen = [fields.index(c) for c in columns]
     else:
         chosen = [int(c) for c in columns]
         if max(chosen) >= len(fields):
-            raise ReadError(path, f"column {max(chosen)} was asked for, but there are only {len(fields)}", line=1)
+            raise ReadError(
+                path, f"column {max(chosen)} was asked for, but there are only {len(fields)}", line=1
+            )
     if len(set(chosen)) != 3:
         raise ReadError(path, f"--columns must name three different columns, found {','.join(columns)}")
     return (chosen[0], chosen[1], chosen[2])
@@ -143,7 +149,9 @@ def _raise_fault(path: Path, separator: str, width: int, wanted: tuple[int, int,
         fields = _fields(path, line, separator, number)
         if len(fields) != width:
             raise ReadError(
-                path, f"expected {width} columns, found {len(fields)}: {line[:80].decode('utf-8')!r}", line=number
+                path,
+                f"expected {width} columns, found {len(fields)}: {line[:80].decode('utf-8')!r}",
+                line=number,
             )
         empty = [COLUMNS[i] for i, position in enumerate(wanted) if not fields[position]]
         if empty:

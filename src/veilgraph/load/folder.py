@@ -11,7 +11,14 @@ from veilgraph.load import delimited, parquet
 from veilgraph.load.rdf import MEDIA_TYPES, RdfReader
 from veilgraph.load.reader import Names, Parts, Reader, ReadOptions
 
-SPLIT_NAMES = {"train": "train", "valid": "valid", "validation": "valid", "val": "valid", "dev": "valid", "test": "test"}
+SPLIT_NAMES = {
+    "train": "train",
+    "valid": "valid",
+    "validation": "valid",
+    "val": "valid",
+    "dev": "valid",
+    "test": "test",
+}
 TEXT_NAMES = ("descriptions", "definitions", "entity_descriptions")
 
 
@@ -25,9 +32,13 @@ class FolderReader(Reader):
         return bool(split_files(Path(source)))
 
     def read(self, source: str, options: ReadOptions, names: Names) -> Parts:
-        splits = {split: _read_file(path, options, names) for split, path in split_files(Path(source)).items()}
+        splits = {
+            split: _read_file(path, options, names) for split, path in split_files(Path(source)).items()
+        }
         if "train" not in splits:
-            raise ReadError(source, f"has {', '.join(splits)} but no train file; there is nothing to learn from.")
+            raise ReadError(
+                source, f"has {', '.join(splits)} but no train file; there is nothing to learn from."
+            )
         return Parts(splits, _descriptions(Path(source)))
 
 
@@ -42,7 +53,9 @@ def split_files(folder: Path) -> dict[str, Path]:
         readable = (*delimited.DelimitedReader.endings, *parquet.ParquetReader.endings, *MEDIA_TYPES)
         if split and path.is_file() and ending in readable:
             if split in found:
-                raise ReadError(folder, f"both {found[split].name} and {path.name} look like the {split} split.")
+                raise ReadError(
+                    folder, f"both {found[split].name} and {path.name} look like the {split} split."
+                )
             found[split] = path
     return dict(sorted(found.items(), key=lambda item: ("train", "valid", "test").index(item[0])))
 
@@ -60,7 +73,12 @@ def _descriptions(folder: Path) -> dict[str, str] | None:
     for path in sorted(folder.iterdir()):
         if path.name.split(".")[0] in TEXT_NAMES and ".tsv" in path.suffixes:
             frame = pl.read_csv(
-                path, separator="\t", has_header=False, quote_char=None, infer_schema=False, truncate_ragged_lines=True
+                path,
+                separator="\t",
+                has_header=False,
+                quote_char=None,
+                infer_schema=False,
+                truncate_ragged_lines=True,
             )
             if frame.width >= 2:
                 return dict(frame.drop_nulls().select(frame.columns[:2]).iter_rows())

@@ -78,5 +78,5 @@ class Graph:
                 digest.update(memoryview(buffer) if buffer is not None else b"")
         for name, array in self.splits.items():
             digest.update(name.encode())
-            digest.update(memoryview(array).cast("B") if len(array) else b"")
+            digest.update(array.tobytes() if len(array) < 1 << 20 else array.data)
         return digest.hexdigest()

@@ -35,21 +35,98 @@ SITES = {  # specialty → (where, where, where)
 }
 CONDITIONS = ("inflammation", "insufficiency", "infection", "degeneration", "dysregulation")
 COURSES = ("acute", "chronic")
-SYMPTOMS = (
-    "fever cough fatigue nausea headache dizziness dyspnoea oedema palpitations chest_pain abdominal_pain back_pain "
-    "joint_pain rash itching bleeding bruising weight_loss weight_gain night_sweats insomnia anxiety low_mood confusion "
-    "tremor numbness weakness blurred_vision tinnitus dry_mouth thirst constipation diarrhoea vomiting jaundice "
-    "hair_loss swollen_nodes stiffness cramps pallor hoarseness wheezing"
-).split()
-FINDINGS = (
-    "raised_crp raised_troponin low_haemoglobin high_glucose low_glucose raised_creatinine raised_bilirubin high_tsh "
-    "low_tsh low_platelets high_leukocytes low_leukocytes proteinuria haematuria low_sodium high_potassium low_oxygen "
-    "high_lactate raised_ferritin low_ferritin raised_uric_acid positive_culture raised_d_dimer low_albumin "
-    "raised_cortisol low_vitamin_d raised_lipase abnormal_ecg abnormal_eeg antibodies"
-).split()
-COUNTRIES = "Norland Suden Ostria Westmark Valdora Kestria Almania Brevia Cordova Delmar Estoria Fennmark".split()
-INSURERS = "Aegis Bulwark Canopy Domus Evergreen Fidelia Garrison Harbour".split()
-SYLLABLES = "ba ce do fi ga lo mi ne pra ru sa ti vo xa zo".split()
+SYMPTOMS = [
+    "fever",
+    "cough",
+    "fatigue",
+    "nausea",
+    "headache",
+    "dizziness",
+    "dyspnoea",
+    "oedema",
+    "palpitations",
+    "chest_pain",
+    "abdominal_pain",
+    "back_pain",
+    "joint_pain",
+    "rash",
+    "itching",
+    "bleeding",
+    "bruising",
+    "weight_loss",
+    "weight_gain",
+    "night_sweats",
+    "insomnia",
+    "anxiety",
+    "low_mood",
+    "confusion",
+    "tremor",
+    "numbness",
+    "weakness",
+    "blurred_vision",
+    "tinnitus",
+    "dry_mouth",
+    "thirst",
+    "constipation",
+    "diarrhoea",
+    "vomiting",
+    "jaundice",
+    "hair_loss",
+    "swollen_nodes",
+    "stiffness",
+    "cramps",
+    "pallor",
+    "hoarseness",
+    "wheezing",
+]
+FINDINGS = [
+    "raised_crp",
+    "raised_troponin",
+    "low_haemoglobin",
+    "high_glucose",
+    "low_glucose",
+    "raised_creatinine",
+    "raised_bilirubin",
+    "high_tsh",
+    "low_tsh",
+    "low_platelets",
+    "high_leukocytes",
+    "low_leukocytes",
+    "proteinuria",
+    "haematuria",
+    "low_sodium",
+    "high_potassium",
+    "low_oxygen",
+    "high_lactate",
+    "raised_ferritin",
+    "low_ferritin",
+    "raised_uric_acid",
+    "positive_culture",
+    "raised_d_dimer",
+    "low_albumin",
+    "raised_cortisol",
+    "low_vitamin_d",
+    "raised_lipase",
+    "abnormal_ecg",
+    "abnormal_eeg",
+    "antibodies",
+]
+COUNTRIES = [
+    "Norland",
+    "Suden",
+    "Ostria",
+    "Westmark",
+    "Valdora",
+    "Kestria",
+    "Almania",
+    "Brevia",
+    "Cordova",
+    "Delmar",
+    "Estoria",
+    "Fennmark",
+]
+INSURERS = ["Aegis", "Bulwark", "Canopy", "Domus", "Evergreen", "Fidelia", "Garrison", "Harbour"]
+SYLLABLES = ["ba", "ce", "do", "fi", "ga", "lo", "mi", "ne", "pra", "ru", "sa", "ti", "vo", "xa", "zo"]
 
 
 @dataclass(frozen=True)
@@ -135,7 +212,9 @@ class _World:
         symptom = np.column_stack(
             [np.take_along_axis(symptoms_of[disease_specialty], own, 1), rng.integers(len(SYMPTOMS), size=n)]
         )
-        finding = np.take_along_axis(findings_of[disease_specialty], np.argsort(rng.random((n, 5)), 1)[:, :2], 1)
+        finding = np.take_along_axis(
+            findings_of[disease_specialty], np.argsort(rng.random((n, 5)), 1)[:, :2], 1
+        )
         drugs_each = 8
         drug = [
             f"{SYLLABLES[i % 15]}{SYLLABLES[(i // 15 + 3 * i) % 15]}{SYLLABLES[(7 * i + i // 9) % 15]}{s[:3]}in"
@@ -158,7 +237,10 @@ class _World:
             finding,
             _things("drug", drug),
             disease_drug,
-            _things("ward", [f"{specialties[s]}_{i // len(specialties) + 1}" for i, s in enumerate(ward_specialty)]),
+            _things(
+                "ward",
+                [f"{specialties[s]}_{i // len(specialties) + 1}" for i, s in enumerate(ward_specialty)],
+            ),
             ward_specialty,
             _numbered("doctor", doctors),
             np.arange(doctors) % wards,
@@ -180,7 +262,9 @@ class _World:
         for i, name in enumerate(self.drug):
             where = _plain(self.specialty[i // 8])
             used = [_plain(self.disease[d]) for d in np.flatnonzero((self.disease_drug == i).any(1))[:3]]
-            out[name] = f"{_plain(name).capitalize()} is a drug used in {where}, for example against {', '.join(used)}."
+            out[name] = (
+                f"{_plain(name).capitalize()} is a drug used in {where}, for example against {', '.join(used)}."
+            )
         for i, name in enumerate(self.ward):
             out[name] = f"A ward for {_plain(self.specialty[self.ward_specialty[i]])}."
         for kind, things in (
@@ -220,7 +304,9 @@ def _admissions(w: _World, facts: _Facts, rng: np.random.Generator, patients: in
     by_specialty = [np.flatnonzero(w.disease_specialty == s) for s in range(len(w.specialty))]
     first = _ragged_choice(rng, by_specialty, leaning)
     stay = rng.random(patients) < 0.7
-    second = np.where(stay, _ragged_choice(rng, by_specialty, leaning), rng.integers(len(w.disease), size=patients))
+    second = np.where(
+        stay, _ragged_choice(rng, by_specialty, leaning), rng.integers(len(w.disease), size=patients)
+    )
     two = rng.random(patients) < 0.5
     who, what = np.concatenate([everyone, everyone[two]]), np.concatenate([first, second[two]])
     facts.add_pairs(patient, "hasDiagnosis", w.disease, who, what)

@@ -27,7 +27,8 @@ def read_frame(source: str, options: ReadOptions, names: Names) -> pl.DataFrame:
         found = scan.collect_schema().names()
         chosen = _chosen(source, options.columns, found)
         frame = scan.select(
-            pl.col(old).cast(pl.String).cast(names.schema[new]).alias(new) for old, new in zip(chosen, COLUMNS)
+            pl.col(old).cast(pl.String).cast(names.schema[new]).alias(new)
+            for old, new in zip(chosen, COLUMNS)
         ).collect(engine="streaming")
     except (pl.exceptions.PolarsError, OSError) as error:
         raise ReadError(source, f"is not a readable Parquet file: {str(error).splitlines()[0]}") from None
@@ -45,7 +46,8 @@ def _chosen(source: str, columns: tuple[str, str, str] | None, found: list[str])
             return list(COLUMNS)
         if len(found) != 3:
             raise ReadError(
-                source, f"expected the columns head, relation, tail; found {', '.join(found)}. Say which with --columns."
+                source,
+                f"expected the columns head, relation, tail; found {', '.join(found)}. Say which with --columns.",
             )
         return found
     picked = [found[int(c)] if c.isdigit() and int(c) < len(found) else c for c in columns]

@@ -53,6 +53,7 @@ def parse(file: BinaryIO, media_type: str, source: str, options: ReadOptions, na
     descriptions: dict[str, str] = {}
     block: list[tuple[str, str, str]] = []
     try:
+        statement: Any
         for statement in pyoxigraph.parse(file, media_type, base_iri="urn:veilgraph:"):
             literal = isinstance(statement.object, pyoxigraph.Literal)
             if literal and statement.predicate.value in DESCRIBING:
@@ -73,7 +74,8 @@ def parse(file: BinaryIO, media_type: str, source: str, options: ReadOptions, na
     frame = pl.concat(frames)
     if not len(frame):
         raise ReadError(
-            source, "holds no statement between two resources. If its facts are literals, use --literals entity."
+            source,
+            "holds no statement between two resources. If its facts are literals, use --literals entity.",
         )
     return Parts({"train": frame}, descriptions or None)
 

@@ -71,9 +71,13 @@ def regular_file(source: str) -> Path:
 
     path = Path(source)
     if not path.exists():
-        raise ReadError(source, "there is no such file. Check the path, or see `veil load --help` for what can be read.")
+        raise ReadError(
+            source, "there is no such file. Check the path, or see `veil load --help` for what can be read."
+        )
     if path.is_dir():
-        raise ReadError(source, "is a directory with no train, valid or test file in it; expected a file of statements.")
+        raise ReadError(
+            source, "is a directory with no train, valid or test file in it; expected a file of statements."
+        )
     if not path.stat().st_size:
         raise ReadError(source, "the file is empty; expected one statement per line.")
     return path

@@ -28,7 +28,9 @@ class SparqlReader(Reader):
         address = source.removeprefix("sparql+")
         query = options.query or EVERYTHING
         if "CONSTRUCT" not in query.upper() and "DESCRIBE" not in query.upper():
-            raise ReadError(source, "the query must be a CONSTRUCT (or DESCRIBE): it has to return statements.")
+            raise ReadError(
+                source, "the query must be a CONSTRUCT (or DESCRIBE): it has to return statements."
+            )
         request = urllib.request.Request(
             address,
             data=urllib.parse.urlencode({"query": query}).encode(),
@@ -42,13 +44,23 @@ class SparqlReader(Reader):
             reason = error.read(300).decode("utf-8", "replace").strip().replace("\n", " ")
             raise ReadError(source, f"the endpoint answered {error.code} {error.reason}: {reason}") from None
         except (urllib.error.URLError, TimeoutError, OSError, ValueError) as error:
-            reason = getattr(error, "reason", error)
-            raise ReadError(source, f"cannot be reached: {reason}. Check the address, or raise --timeout.") from None
+            reason = str(getattr(error, "reason", "") or error)
+            raise ReadError(
+                source, f"cannot be reached: {reason}. Check the address, or raise --timeout."
+            ) from None
         if len(body) > LARGEST_ANSWER:
-            raise ReadError(source, f"answered more than {LARGEST_ANSWER >> 30} GiB. Ask for less with --query.")
+            raise ReadError(
+                source, f"answered more than {LARGEST_ANSWER >> 30} GiB. Ask for less with --query."
+            )
         if media_type in ("text/html", "application/json", "application/sparql-results+json"):
-            raise ReadError(source, f"answered {media_type}, not RDF: is this the address of the query endpoint?")
+            raise ReadError(
+                source, f"answered {media_type}, not RDF: is this the address of the query endpoint?"
+            )
         known = ("application/n-triples", "text/turtle", "application/rdf+xml", "application/n-quads")
         return parse(
-            io.BytesIO(body), media_type if media_type in known else known[0], f"the answer of {source}", options, names
+            io.BytesIO(body),
+            media_type if media_type in known else known[0],
+            f"the answer of {source}",
+            options,
+            names,
         )

@@ -11,7 +11,9 @@ from veilgraph.rng import Streams
 MODES = ("random", "entities")
 
 
-def split(graph: Graph, *, valid: float = 0.1, test: float = 0.1, mode: str = "random", seed: int = 0) -> Graph:
+def split(
+    graph: Graph, *, valid: float = 0.1, test: float = 0.1, mode: str = "random", seed: int = 0
+) -> Graph:
     """A graph whose statements are split anew.
 
     ``random`` holds statements out, but never the last one of an entity or relation, so that train keeps all names.
@@ -19,7 +21,9 @@ def split(graph: Graph, *, valid: float = 0.1, test: float = 0.1, mode: str = "r
     every relation still keeps a statement in train.
     """
     if not (0 <= valid < 1 and 0 <= test < 1 and valid + test < 1):
-        raise InputError(f"shares must be at least 0 and leave something to train on; found valid={valid}, test={test}")
+        raise InputError(
+            f"shares must be at least 0 and leave something to train on; found valid={valid}, test={test}"
+        )
     if mode not in MODES:
         raise InputError(f"split mode must be one of {', '.join(MODES)}; found {mode!r}")
     statements = np.unique(graph.triples, axis=0)

@@ -27,9 +27,15 @@ def is_graph_folder(path: str | Path) -> bool:
 def check_target(folder: str | Path, *, force: bool) -> None:
     """Refuse, before any work is done, to write where something else is."""
     path = Path(folder)
-    if path.exists() and not (force and is_graph_folder(path)) and not (path.is_dir() and not any(path.iterdir())):
+    if (
+        path.exists()
+        and not (force and is_graph_folder(path))
+        and not (path.is_dir() and not any(path.iterdir()))
+    ):
         remedy = "Add --force to replace it." if is_graph_folder(path) else "Choose another name."
-        raise UsageError(f"{folder} exists already{' and is no graph' if not is_graph_folder(path) else ''}. {remedy}")
+        raise UsageError(
+            f"{folder} exists already{' and is no graph' if not is_graph_folder(path) else ''}. {remedy}"
+        )
 
 
 def save(graph: Graph, folder: str | Path, *, force: bool = False) -> Path:
@@ -92,7 +98,9 @@ def open_graph(folder: str | Path) -> Graph:
             manifest.get("extra") or {},
         )
     except (OSError, KeyError, TypeError, ValueError, pa.ArrowException, yaml.YAMLError) as error:
-        raise RunError(f"{folder} is not a readable graph folder: {error}. Load the source again with veil load.") from None
+        raise RunError(
+            f"{folder} is not a readable graph folder: {error}. Load the source again with veil load."
+        ) from None
     _check_ids(graph, folder)
     return graph
 
@@ -102,11 +110,15 @@ def _check_ids(graph: Graph, folder: str | Path) -> None:
     limits = np.array([len(graph.entities), len(graph.relations), len(graph.entities)])
     for split, array in graph.splits.items():
         if len(array) and ((array < 0).any() or (array >= limits).any()):
-            raise RunError(f"{folder}: {split}.parquet names ids that are not in the vocabulary. Load the source again.")
+            raise RunError(
+                f"{folder}: {split}.parquet names ids that are not in the vocabulary. Load the source again."
+            )
 
 
 def _write(table: Any, path: Path) -> None:
-    pq.write_table(table, path, compression="zstd" if "name" in table.column_names else "none", use_dictionary=False)
+    pq.write_table(
+        table, path, compression="zstd" if "name" in table.column_names else "none", use_dictionary=False
+    )
 
 
 def _read_split(path: Path) -> np.ndarray:

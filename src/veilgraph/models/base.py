@@ -90,7 +90,6 @@ class Model(ABC):
     def compose_inverse(self, tail: Tensor, relation: Tensor) -> Tensor:
         """Where the head is expected."""
 
-
     def query(self, source: Tensor, relations: Tensor, index: Tensor, inverse: bool) -> Tensor:
         """The query vectors of a batch: ``relations[u, w]`` are its distinct relation rows, ``index[b]`` says which."""
         rows = relations.index_select(0, index)

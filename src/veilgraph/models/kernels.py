@@ -126,7 +126,14 @@ def outer_sums(x: Floats, g: Floats, order: Ints, starts: Ints, out: Floats) -> 
 
 @numba.njit(**_OPTIONS)
 def count_better(  # type: ignore[no-untyped-def]
-    scores: Floats, row: Ints, target: Ints, known_from: Ints, known_to: Ints, known: Ints, better: Ints, equal: Ints
+    scores: Floats,
+    row: Ints,
+    target: Ints,
+    known_from: Ints,
+    known_to: Ints,
+    known: Ints,
+    better: Ints,
+    equal: Ints,
 ) -> None:
     """For each query i: how many candidates in ``scores[row[i]]`` beat, and how many tie with, ``target[i]``.
 

@@ -25,14 +25,20 @@ def interaction_model(name: str) -> type[Model]:
         from pykeen.nn.modules import interaction_resolver
     except ImportError:
         raise MissingExtraError(f"pykeen:{name}", "pykeen") from None
-    known = {cls.__name__.removesuffix("Interaction"): cls for cls in interaction_resolver.lookup_dict.values()}
+    known = {
+        cls.__name__.removesuffix("Interaction"): cls for cls in interaction_resolver.lookup_dict.values()
+    }
     found = {n.lower(): cls for n, cls in known.items()}.get(name.lower())
     if found is None:
         raise UnknownNameError("PyKEEN interaction", name, known)
     return type(
         f"PyKEEN{name}",
         (PykeenModel,),
-        {"name": f"pykeen:{name}", "interaction_class": found, "formula": str(found.__doc__ or "").split("\n")[0]},
+        {
+            "name": f"pykeen:{name}",
+            "interaction_class": found,
+            "formula": str(found.__doc__ or "").split("\n")[0],
+        },
     )
 
 
@@ -53,14 +59,20 @@ class PykeenModel(GenericModel):
             self.interaction = _build(self.interaction_class, dimension).eval()
             symbols = {"s": 1, "k": 4}  # all other letters stand for the dimension
             self.entity_shapes = [_size(shape, symbols, dimension) for shape in self.interaction.entity_shape]
-            self.relation_shapes = [_size(shape, symbols, dimension) for shape in self.interaction.relation_shape]
+            self.relation_shapes = [
+                _size(shape, symbols, dimension) for shape in self.interaction.relation_shape
+            ]
             self.complex = bool(getattr(self.interaction, "is_complex", False))
             rng = np.random.default_rng(0)
-            rows = [normal(rng, 1, width, 0.1).unsqueeze(1) for width in (self.entity_width, self.relation_width)]
+            rows = [
+                normal(rng, 1, width, 0.1).unsqueeze(1) for width in (self.entity_width, self.relation_width)
+            ]
             self.score(rows[0], rows[1], rows[0], self.weights(rng))
         except (TypeError, ValueError, RuntimeError, AttributeError, KeyError, IndexError) as error:
             reason = str(error).splitlines()[0][:160] if str(error) else type(error).__name__
-            raise ConfigError(f"{self.name} cannot be run on plain rows of dimension {dimension}: {reason}") from None
+            raise ConfigError(
+                f"{self.name} cannot be run on plain rows of dimension {dimension}: {reason}"
+            ) from None
 
     @property
     def entity_width(self) -> int:
@@ -72,7 +84,9 @@ class PykeenModel(GenericModel):
 
     def initialise(self, entities: int, relations: int, rng: np.random.Generator) -> tuple[Tensor, Tensor]:
         scale = self.dimension**-0.5
-        return normal(rng, entities, self.entity_width, scale), normal(rng, relations, self.relation_width, scale)
+        return normal(rng, entities, self.entity_width, scale), normal(
+            rng, relations, self.relation_width, scale
+        )
 
     def weights(self, rng: np.random.Generator) -> dict[str, Tensor]:
         return {name: p.detach().clone() for name, p in self.interaction.named_parameters()}
@@ -85,7 +99,7 @@ class PykeenModel(GenericModel):
         )
         shaped = {name: w.view(self.interaction.get_parameter(name).shape) for name, w in weights.items()}
         scores = torch.func.functional_call(self.interaction, shaped, arguments)  # type: ignore[no-untyped-call]
-        wanted = torch.broadcast_shapes(head.shape[:-1], relation.shape[:-1], tail.shape[:-1])
+        wanted = torch.broadcast_shapes(head.shape[:-1], relation.shape[:-1], tail.shape[:-1])  # type: ignore[no-untyped-call]
         return scores.expand(wanted) if scores.shape != wanted else scores  # type: ignore[no-any-return]
 
     def _unpack(self, rows: Tensor, shapes: list[tuple[int, ...]], used: Any) -> Any:

@@ -20,7 +20,9 @@ class QuatE(Model):
 
     def initialise(self, entities, relations, rng):  # type: ignore[no-untyped-def]
         tables = super().initialise(entities, relations, rng)
-        tables[1][:, : self.dimension // 4] += 1.0  # near the identity rotation: a unit norm needs a direction
+        tables[1][:, : self.dimension // 4] += (
+            1.0  # near the identity rotation: a unit norm needs a direction
+        )
         return tables
 
     def compose(self, head: Tensor, relation: Tensor) -> Tensor:

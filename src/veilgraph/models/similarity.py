@@ -104,7 +104,12 @@ class _Compiled(Similarity):
         on_q, on_c = torch.empty_like(q), torch.empty_like(c)
         run = type(self)._pull
         run(q.numpy(), c.transpose(1, 2).contiguous().numpy(), w.numpy(), on_q.numpy())
-        run(c.numpy(), q.transpose(1, 2).contiguous().numpy(), w.transpose(1, 2).contiguous().numpy(), on_c.numpy())
+        run(
+            c.numpy(),
+            q.transpose(1, 2).contiguous().numpy(),
+            w.transpose(1, 2).contiguous().numpy(),
+            on_c.numpy(),
+        )
         return on_q, on_c
 
 

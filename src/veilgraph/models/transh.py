@@ -25,7 +25,9 @@ class TransH(GenericModel):
 
     def initialise(self, entities: int, relations: int, rng: np.random.Generator) -> tuple[Tensor, Tensor]:
         bound = 2 / self.dimension**0.5
-        return uniform(rng, entities, self.dimension, bound), uniform(rng, relations, self.relation_width, bound)
+        return uniform(rng, entities, self.dimension, bound), uniform(
+            rng, relations, self.relation_width, bound
+        )
 
     def score(self, head: Tensor, relation: Tensor, tail: Tensor, weights: Mapping[str, Tensor]) -> Tensor:
         translation, normal = relation.chunk(2, -1)

@@ -13,7 +13,9 @@ class TransM(TransE):
 
     name = "transm"
     formula = "−w_r · ‖h + r − t‖,  w_r = 1 / log(tails per head + heads per tail)"
-    citation = "Fan et al. 2014, Transition-based knowledge graph embedding with relational mapping properties"
+    citation = (
+        "Fan et al. 2014, Transition-based knowledge graph embedding with relational mapping properties"
+    )
 
     def prepare(self, triples: np.ndarray, relations: int) -> None:
         """Count *distinct* heads and tails of each relation.
@@ -25,10 +27,10 @@ class TransM(TransE):
 
 def mapping_weights(triples: np.ndarray, relations: int) -> np.ndarray:
     """w_r for every relation; 1 for a relation without statements. A 1-1 relation has weight 1 / log 2."""
-    statements, heads, tails = (np.zeros(relations) for _ in range(3))
+    statements = heads = tails = np.zeros(relations, np.int64)
     if len(triples):
         distinct = np.unique(triples, axis=0)
-        statements = np.bincount(distinct[:, 1], minlength=relations).astype(float)
+        statements = np.bincount(distinct[:, 1], minlength=relations)
         heads = np.bincount(np.unique(distinct[:, [0, 1]], axis=0)[:, 1], minlength=relations)
         tails = np.bincount(np.unique(distinct[:, [2, 1]], axis=0)[:, 1], minlength=relations)
     spread = statements / np.maximum(heads, 1) + statements / np.maximum(tails, 1)

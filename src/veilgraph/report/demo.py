@@ -39,7 +39,9 @@ def tell(
     folder = Path(out)
     if folder.exists() and any(folder.iterdir()):
         if not (force and (folder / MARKER).exists()):
-            raise UsageError(f"{out} exists already. Choose another --out, or add --force to replace an earlier demo.")
+            raise UsageError(
+                f"{out} exists already. Choose another --out, or add --force to replace an earlier demo."
+            )
         shutil.rmtree(folder)
     folder.mkdir(parents=True, exist_ok=True)
     (folder / MARKER).touch()
@@ -49,10 +51,12 @@ def tell(
     note(f"     {whole}; integrity: {len(check(whole))} findings.")
     save(split(whole, valid=0.05, test=0.05, seed=seed), folder / "graph")
     graph = load(folder / "graph")
-    settings = {"model": model, "epochs": epochs, "seed": seed}
-    config, explanation = complete_config(graph, {k: v for k, v in settings.items() if v is not None})
+    settings: dict[str, Any] = {"model": model, "epochs": epochs, "seed": seed}
+    _, explanation = complete_config(graph, {k: v for k, v in settings.items() if v is not None})
     note(f"2/5  Training. {explanation}")
-    run = train(graph, out=folder / "run", listener=listener, **{k: v for k, v in settings.items() if v is not None})
+    run = train(
+        graph, out=folder / "run", listener=listener, **{k: v for k, v in settings.items() if v is not None}
+    )
     note("3/5  Ranking held-out facts among all entities.")
     result = run.evaluate("test", details=True)
     chance = popularity(graph, "test")
@@ -66,7 +70,10 @@ def tell(
         "run": str(run.folder),
         "graph": str(folder / "graph"),
         "report": str(report),
-        "quality": {"popular answers": chance, model: {k: result[k] for k in ("mrr", "mr", "hits@1", "hits@3", "hits@10")}},
+        "quality": {
+            "popular answers": chance,
+            model: {k: result[k] for k in ("mrr", "mr", "hits@1", "hits@3", "hits@10")},
+        },
         "answers": answers,
         "epsilon": None,
         "guarantee": "none",
@@ -99,11 +106,17 @@ def _report(
             )
             + table(
                 ("", *measures),
-                [("popular answers", *(chance[m] for m in measures)), (run.config.model, *(result[m] for m in measures))],
+                [
+                    ("popular answers", *(chance[m] for m in measures)),
+                    (run.config.model, *(result[m] for m in measures)),
+                ],
             ),
         ),
         ("By relation", bars({name: m["mrr"] for name, m in relations}, "MRR of each relation, best first")),
-        ("How it learnt", paragraph(explanation) + curve(lines, "epochs", "Training loss and validation MRR by epoch")),
+        (
+            "How it learnt",
+            paragraph(explanation) + curve(lines, "epochs", "Training loss and validation MRR by epoch"),
+        ),
         (
             "What it answers",
             "".join(
@@ -113,15 +126,14 @@ def _report(
         ),
         (
             "The graph",
-            table(
-                ("split", "statements"), [(name, len(array)) for name, array in graph.splits.items()]
-            )
+            table(("split", "statements"), [(name, len(array)) for name, array in graph.splits.items()])
             + paragraph(f"{len(graph.entities):,} entities, {len(graph.relations)} relations, all made up."),
         ),
     ]
     return page(
         "What a hospital graph can answer",
-        f"{run.config.model} finds the hidden end of a fact with MRR {result['mrr']:.3f}; guessing popular answers gives {chance['mrr']:.3f}.",
+        f"{run.config.model} finds the hidden end of a fact with MRR {result['mrr']:.3f}; "
+        f"guessing popular answers gives {chance['mrr']:.3f}.",
         WARNING,
         sections,
         f"Written by veil demo in {seconds:.0f} s. Graph fingerprint {graph.fingerprint[:16]}… Seed {run.config.seed}.",

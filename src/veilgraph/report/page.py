@@ -43,7 +43,11 @@ def table(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
 
 def _cell(value: Any) -> str:
     if isinstance(value, float):
-        return f"<td class='number'>{value:.3f}</td>" if abs(value) < 10 else f"<td class='number'>{value:,.1f}</td>"
+        return (
+            f"<td class='number'>{value:.3f}</td>"
+            if abs(value) < 10
+            else f"<td class='number'>{value:,.1f}</td>"
+        )
     if isinstance(value, int):
         return f"<td class='number'>{value:,}</td>"
     return f"<td>{html.escape(str(value))}</td>"
@@ -57,7 +61,7 @@ def curve(series: Mapping[str, Sequence[tuple[float, float]]], x_label: str, des
     if not all_x:
         return ""
     low_x, high_x = min(all_x), max(max(all_x), min(all_x) + 1e-9)
-    parts = []
+    parts: list[str] = []
     for (name, points), colour in zip(series.items(), colours):
         values = [y for _, y in points]
         low, high = min(values), max(max(values), min(values) + 1e-9)
@@ -85,7 +89,7 @@ def curve(series: Mapping[str, Sequence[tuple[float, float]]], x_label: str, des
 def bars(values: Mapping[str, float], description: str) -> str:
     """Horizontal bars from 0 to 1, as an SVG with alternative text."""
     row, width, left = 30, 720, 250
-    parts = []
+    parts: list[str] = []
     for i, (name, value) in enumerate(values.items()):
         y = i * row + 6
         parts.append(

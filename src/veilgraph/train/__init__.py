@@ -84,4 +84,6 @@ def _checkpoint_epoch(run: Run) -> int:
     try:
         return int(json.loads(read_tensors(run.folder / CHECKPOINT)[1]["state"])["epoch"])
     except (SafetensorError, OSError, KeyError, ValueError) as error:
-        raise RunError(f"{run.folder / CHECKPOINT} cannot be read ({error}). Delete it to start again.") from None
+        raise RunError(
+            f"{run.folder / CHECKPOINT} cannot be read ({error}). Delete it to start again."
+        ) from None

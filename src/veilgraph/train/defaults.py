@@ -18,7 +18,12 @@ EXACT_CELLS = 3e11  # questions × entities × dimension an epoch may score; bey
 def complete(config: TrainConfig, graph: Graph, scorer: type[Model]) -> tuple[TrainConfig, str]:
     """The configuration with nothing left open, and one line saying what was chosen and why."""
     entities, statements = len(graph.entities), len(graph.train)
-    chosen: dict[str, object] = {"loss": "softmax", "optimiser": "adagrad", "reciprocal": True, "regulariser": "none"}
+    chosen: dict[str, object] = {
+        "loss": "softmax",
+        "optimiser": "adagrad",
+        "reciprocal": True,
+        "regulariser": "none",
+    }
     chosen.update(scorer.defaults)
     chosen.update({k: v for k, v in config.as_dict().items() if v is not None})
     distance = chosen["loss"] in ("self-adversarial", "margin")
@@ -29,7 +34,9 @@ def complete(config: TrainConfig, graph: Graph, scorer: type[Model]) -> tuple[Tr
     exact = not distance and scorer.separable and chosen["loss"] in ("softmax", "softplus") and affordable
     chosen.setdefault("candidates", "all" if exact else "sampled")
     chosen.setdefault("batch", _batch(statements))
-    chosen.setdefault("chunk", min(int(str(chosen["batch"])), 128 if distance or not scorer.separable else 1024))
+    chosen.setdefault(
+        "chunk", min(int(str(chosen["batch"])), 128 if distance or not scorer.separable else 1024)
+    )
     chosen.setdefault("negatives", _negatives(entities, distance, scorer.separable))
     chosen.setdefault("learning_rate", _rate(str(chosen["optimiser"]), distance))
     chosen.setdefault("margin", 9.0 if distance else 1.0)
@@ -74,7 +81,9 @@ def _penalty(regulariser: str, graph: Graph) -> float:
 
 
 def _explain(c: TrainConfig, entities: int, statements: int) -> str:
-    wrong = "all entities as candidates" if c.candidates == "all" else f"{c.negatives} shared negatives a side"
+    wrong = (
+        "all entities as candidates" if c.candidates == "all" else f"{c.negatives} shared negatives a side"
+    )
     penalty = f", {c.regulariser} {c.regulariser_weight:g}" if c.regulariser != "none" else ""
     return (
         f"{c.model}: dimension {c.dimension}, {c.loss} loss over {wrong}, {c.optimiser} {c.learning_rate:g}{penalty}, "

@@ -106,7 +106,9 @@ def sampled(model: Model, p: Parameters, batch: TripleBatch, objective: Objectiv
     positive = model.similarity.pairs(query, target)
     chunked = query.view(chunks, -1, query.shape[1])
     table = model.similarity.table(chunked, negative_rows)
-    scale = model.relation_scale.index_select(0, relation).repeat(2) if model.relation_scale is not None else None
+    scale = (
+        model.relation_scale.index_select(0, relation).repeat(2) if model.relation_scale is not None else None
+    )
     scores = table if scale is None else table * scale.view(chunks, -1, 1)
     _mask(scores, batch, head_ids, tail_ids)
     value, on_positive, on_negative = objective.loss.coefficients(
@@ -175,7 +177,9 @@ def exact(
         on_query[start : start + size] = grad_query[0]
         on_entities += grad_entities[0]
         total += value
-    on_source, on_relations = torch.autograd.grad(query, (source, relations), on_query, materialize_grads=True)
+    on_source, on_relations = torch.autograd.grad(
+        query, (source, relations), on_query, materialize_grads=True
+    )
     if objective.regulariser_weight:
         penalty = objective.regulariser_weight / statements
         count = torch.bincount(batch.owner, minlength=len(batch.source)).unsqueeze(1) * penalty
@@ -196,7 +200,9 @@ def _queries(model: Model, p: Parameters, batch: TripleBatch, reciprocal: bool) 
     relations = p.relations.index_select(0, relation_ids).requires_grad_()
     b, keep = len(batch.triples), batch.keep
     with torch.enable_grad():
-        forward_from, backward_from = (head, tail) if keep is None else (head * keep.source[:b], tail * keep.source[b:])
+        forward_from, backward_from = (
+            (head, tail) if keep is None else (head * keep.source[:b], tail * keep.source[b:])
+        )
         query = torch.cat(
             [
                 model.query(forward_from, relations, index[:b], False),
@@ -254,7 +260,9 @@ def _half(sides: _Sides, relation: Tensor) -> int:
     return int(sides.relation_ids[-1] - relation.max())
 
 
-def _against_all(name: str, scores: Tensor, own: Tensor, answer: Tensor, statements: int) -> tuple[float, Tensor]:
+def _against_all(
+    name: str, scores: Tensor, own: Tensor, answer: Tensor, statements: int
+) -> tuple[float, Tensor]:
     """The loss of some questions against all entities, and its derivative on each score."""
     right = scores[own, answer]
     if name == "softmax":
@@ -281,11 +289,15 @@ def _generic(model: GenericModel, p: Parameters, batch: TripleBatch, objective: 
     weights = {name: w.detach().requires_grad_() for name, w in p.weights.items()}
     negative_rows = p.entities.index_select(0, batch.negatives.view(-1)).requires_grad_()
     with torch.enable_grad():
-        by_chunk = negative_rows.view(chunks, 1, k, -1).expand(-1, 2 * b // chunks, -1, -1).reshape(2 * b, k, -1)
+        by_chunk = (
+            negative_rows.view(chunks, 1, k, -1).expand(-1, 2 * b // chunks, -1, -1).reshape(2 * b, k, -1)
+        )
         rows = relations.index_select(0, index).unsqueeze(1)
         h, t, r = head.unsqueeze(1), tail.unsqueeze(1), rows[:b]
         if objective.reciprocal:
-            positive = torch.cat([model.score(h, r, t, weights), model.score(t, rows[b:], h, weights)]).squeeze(1)
+            positive = torch.cat(
+                [model.score(h, r, t, weights), model.score(t, rows[b:], h, weights)]
+            ).squeeze(1)
             negative = model.score(torch.cat([h, t]), rows, by_chunk, weights)
         else:
             positive = model.score(h, r, t, weights).repeat(2, 1).squeeze(1)
@@ -308,7 +320,8 @@ def _generic(model: GenericModel, p: Parameters, batch: TripleBatch, objective: 
     sides = _Sides(positive, head, tail, relations, relation_ids)
     _penalise(model, objective, batch, sides, on_head, on_tail, on_relations)
     ids, values = merge(
-        torch.cat([head_ids, tail_ids, batch.negatives.view(-1)]), torch.cat([on_head, on_tail, on_negative_rows])
+        torch.cat([head_ids, tail_ids, batch.negatives.view(-1)]),
+        torch.cat([on_head, on_tail, on_negative_rows]),
     )
     loss = float((value * weight).sum())
     shared = dict(zip(weights, gradients[4:]))

@@ -76,7 +76,9 @@ def _softmax(loss: Loss, positive: Tensor, negative: Tensor) -> Coefficients:
     p = torch.softmax(negative, 1)
     # log Σ exp(negative) without another pass of exponentials: the largest p is exp(max − logsumexp)
     log_sum = negative.amax(1) - p.amax(1).log() + correction
-    if negative.shape[1] <= 2:  # only then can all negatives be masked: such an example has nothing to be compared with
+    if (
+        negative.shape[1] <= 2
+    ):  # only then can all negatives be masked: such an example has nothing to be compared with
         p, log_sum = p.nan_to_num_(0.0), log_sum.nan_to_num(-math.inf)
     total = torch.logaddexp(positive, log_sum)
     on_negative = p.mul_((log_sum - total).exp_().unsqueeze(1))

@@ -81,7 +81,12 @@ class Adam(Optimiser):
         kernels.adam(table, *state, rows, gradient, rate)
 
 
-OPTIMISERS: dict[str, type[Optimiser]] = {"sgd": SGD, "adagrad": Adagrad, "row-adagrad": RowAdagrad, "adam": Adam}
+OPTIMISERS: dict[str, type[Optimiser]] = {
+    "sgd": SGD,
+    "adagrad": Adagrad,
+    "row-adagrad": RowAdagrad,
+    "adam": Adam,
+}
 
 
 def create(name: str, table: Tensor) -> Optimiser:

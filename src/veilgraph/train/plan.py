@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
@@ -40,7 +40,10 @@ class OrdinaryPlan:
     """Training without privacy: every statement once an epoch, in random order."""
 
     guarantee = "none"
-    event = {"event": "NonPrivate", "reason": "ordinary training: every statement may be recovered from the vectors"}
+    event: ClassVar[dict[str, str]] = {
+        "event": "NonPrivate",
+        "reason": "ordinary training: every statement may be recovered from the vectors",
+    }
 
     def __init__(self, graph: Graph, model: Model, config: TrainConfig, streams: Streams) -> None:
         self.model, self.config, self.streams = model, config, streams
@@ -137,7 +140,9 @@ class _Questions:
         self.reciprocal = reciprocal
         head, relation, tail = triples.T
         # «which tail?» uses relation ids below R, «which head?» those from R on
-        key = np.concatenate([head * 2 * self.relations + relation, (tail * 2 + 1) * self.relations + relation])
+        key = np.concatenate(
+            [head * 2 * self.relations + relation, (tail * 2 + 1) * self.relations + relation]
+        )
         answers = np.concatenate([tail, head])
         order = np.argsort(key, kind="stable")
         self.keys, start = np.unique(key[order], return_index=True)
@@ -151,7 +156,11 @@ class _Questions:
         key = self.keys[chosen]
         lengths = self.start[chosen + 1] - self.start[chosen]
         owner = np.repeat(np.arange(len(chosen)), lengths)
-        place = np.arange(len(owner)) - np.repeat(np.cumsum(lengths) - lengths, lengths) + self.start[chosen][owner]
+        place = (
+            np.arange(len(owner))
+            - np.repeat(np.cumsum(lengths) - lengths, lengths)
+            + self.start[chosen][owner]
+        )
         relation = key % (2 * self.relations)
         backward = relation >= self.relations
         inverse = np.zeros(len(key), bool) if self.reciprocal else backward

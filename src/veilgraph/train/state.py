@@ -11,9 +11,9 @@ from torch import Tensor
 from veilgraph.files import read_tensors, write_tensors
 from veilgraph.load.graph import Graph
 from veilgraph.models.base import Model
+from veilgraph.models.parameters import Parameters
 from veilgraph.rng import Streams
 from veilgraph.train import optim
-from veilgraph.models.parameters import Parameters
 
 CHECKPOINT = "checkpoint.safetensors"
 
@@ -35,12 +35,19 @@ class TrainingState:
     seconds: float = 0.0
     finished: bool = False
     numbers: tuple[str, ...] = field(
-        default=("averaged", "epoch", "steps", "best_mrr", "stalled", "rate_factor", "seconds", "finished"), repr=False
+        default=("averaged", "epoch", "steps", "best_mrr", "stalled", "rate_factor", "seconds", "finished"),
+        repr=False,
     )
 
     @classmethod
     def fresh(
-        cls, graph: Graph, model: Model, optimiser: str, reciprocal: bool, streams: Streams, averaging: bool = False
+        cls,
+        graph: Graph,
+        model: Model,
+        optimiser: str,
+        reciprocal: bool,
+        streams: Streams,
+        averaging: bool = False,
     ) -> TrainingState:
         """The state before the first step."""
         rng = streams.numpy("init")

@@ -40,7 +40,9 @@ def tune(
     optuna.logging.set_verbosity(optuna.logging.ERROR)
     graph = load(graph)
     if not len(graph.splits.get("valid", ())):
-        raise InputError("tuning needs a validation split: load the graph with --split random, or name one with valid.tsv.")
+        raise InputError(
+            "tuning needs a validation split: load the graph with --split random, or name one with valid.tsv."
+        )
     base = TrainConfig.of(settings)
     space = models.model_class(base.model).search_space
     folder = Path(out)
@@ -57,7 +59,11 @@ def tune(
         study.enqueue_trial({}, skip_if_exists=True)
 
     def objective(trial: Any) -> float:
-        chosen = {key: _suggest(trial, key, space[key]) for key in space if getattr(base, key) in (None, _default(key))}
+        chosen = {
+            key: _suggest(trial, key, space[key])
+            for key in space
+            if getattr(base, key) in (None, _default(key))
+        }
         config, _ = complete_config(graph, {**base.as_dict(), **chosen})
         model = models.create(config.model, config.dimension or 1, norm=config.norm)
 
@@ -73,7 +79,9 @@ def tune(
 
     def tell(study: Any, trial: Any) -> None:
         if report is not None:
-            report({"trial": trial.number, "state": trial.state.name.lower(), "mrr": trial.value, **trial.params})
+            report(
+                {"trial": trial.number, "state": trial.state.name.lower(), "mrr": trial.value, **trial.params}
+            )
 
     done = sum(t.state.is_finished() for t in study.trials)
     if trials > done:
