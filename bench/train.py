@@ -92,7 +92,7 @@ def main(argv: list[str] | None = None) -> dict[str, Any]:
         spent = sum(peer_times) + theirs.epochs(o.epochs - o.repeats)
         target = _mrr(ranker, graph, theirs.model, name)
         quality[name] = _time_to(name, graph, o, ranker, target) | {"peer_mrr": target, "peer_seconds": spent}
-        quality[name]["time_ratio"] = spent / quality[name]["seconds"]
+        quality[name]["time_ratio"] = spent / quality[name]["seconds"] if quality[name]["reached"] else 0.0
         say(
             f"{name}: {ours[name]:,.0f} against {peers[name]:,.0f} positives/s ({ratios[name]:.1f} ×); {quality[name]}"
         )

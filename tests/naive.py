@@ -54,7 +54,7 @@ def penalty(objective: Objective, model: Model, row: Tensor) -> Tensor:
     if objective.regulariser == "l2":
         return (row * row).sum() / 2
     if objective.regulariser == "n3":
-        parts = model.multiple_of if len(row) % model.multiple_of == 0 else 1
+        parts = model.multiple_of if len(row) == model.entity_width else 1
         return (row.view(parts, -1) ** 2).sum(0).clamp(min=1e-30).sqrt().pow(3).sum()
     return row.sum() * 0
 

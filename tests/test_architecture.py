@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -59,12 +58,16 @@ def test_folder_and_function_share_a_name() -> None:
     assert isinstance(veilgraph.load("builtin:hospital", patients=10), Graph)
 
 
-def test_help_is_quick_and_imports_nothing_heavy() -> None:
-    began = time.perf_counter()
-    code = "import sys; from veilgraph.cli import main; main(['--help']); print({'torch','numba','polars','rich'} & set(sys.modules))"
-    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
-    assert out.stdout.strip().endswith("set()") or "usage" in out.stdout
-    assert time.perf_counter() - began < 5  # a busy machine; docs/benchmarks.md has the real figure
+def test_help_imports_nothing_heavy() -> None:
+    """The time itself is in docs/benchmarks.md; here only its cause: heavy libraries that must not be loaded."""
+    code = (
+        "import sys, contextlib\nfrom veilgraph.cli import main\n"
+        "with contextlib.suppress(SystemExit):\n    main(['--help'])\n"
+        "print(sorted({'torch', 'numba', 'polars', 'rich', 'numpy'} & set(sys.modules)))"
+    )
+    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert "VERB" in out.stdout
+    assert out.stdout.strip().splitlines()[-1] == "[]"
 
 
 def test_nothing_is_pickled() -> None:

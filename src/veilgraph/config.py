@@ -38,10 +38,10 @@ class Setting:
                 raise ConfigError(f"{key} must be true or false, found {value!r}")
             return found
         try:
-            typed = self.kind(value)
-            if self.kind is int and float(value) != typed:  # type: ignore[arg-type]
+            if isinstance(value, float) and self.kind is int and value != int(value):
                 raise ValueError
-        except (TypeError, ValueError):
+            typed = self.kind(value)
+        except (TypeError, ValueError, OverflowError):
             raise ConfigError(f"{key} must be {_KINDS[self.kind]}, found {value!r}") from None
         if self.choices and typed not in self.choices:
             near = difflib.get_close_matches(str(typed), self.choices, 1)
@@ -165,7 +165,7 @@ def read_yaml(path: str | Path) -> dict[str, Any]:
         found = yaml.safe_load(Path(path).read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(f"{path} cannot be read: {error}") from None
-    except yaml.YAMLError as error:
+    except (yaml.YAMLError, ValueError, RecursionError) as error:
         raise ConfigError(f"{path} is not valid YAML: {error}") from None
     if found is None:
         return {}

@@ -12,7 +12,13 @@ import ctypes.util
 import os
 import sys
 
+from veilgraph.errors import ConfigError
+
 _MMAP_THRESHOLD, _TRIM_THRESHOLD, _KEEP = -3, -1, 1 << 30
+
+
+def _cores() -> int:
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def prepare(threads: int | None = None) -> int:
@@ -21,7 +27,10 @@ def prepare(threads: int | None = None) -> int:
 
     from veilgraph.models import kernels
 
-    count = threads or int(os.environ.get("OMP_NUM_THREADS", 0)) or len(os.sched_getaffinity(0))
+    if threads is not None and threads < 1:
+        raise ConfigError(f"threads must be at least 1, found {threads}")
+    asked = os.environ.get("OMP_NUM_THREADS", "").split(",")[0]
+    count = threads or (int(asked) if asked.isdecimal() else 0) or _cores()
     if torch.get_num_threads() != count:
         torch.set_num_threads(count)
     kernels.use_threads(count)

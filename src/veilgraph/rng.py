@@ -14,7 +14,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-NAMES = ("init", "sampling", "negatives", "split", "generate", "validation", "tune")
+from veilgraph.errors import ConfigError
+
+NAMES = ("init", "sampling", "negatives", "split", "generate", "validation")
 
 
 @dataclass(frozen=True)
@@ -22,6 +24,10 @@ class Streams:
     """All the repeatable random streams of one seed."""
 
     seed: int
+
+    def __post_init__(self) -> None:
+        if self.seed < 0:
+            raise ConfigError(f"a seed must be 0 or more, found {self.seed}")
 
     def numpy(self, name: str, *position: int) -> np.random.Generator:
         """The generator of one purpose at one position (epoch, step, …)."""

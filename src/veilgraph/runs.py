@@ -12,8 +12,13 @@ No statement of the graph is in it, and nothing is pickled.
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -44,7 +49,8 @@ class Run:
 
     folder: Path
     config: TrainConfig
-    facts: dict[str, Any]  # graph, fingerprint, sizes, software
+    facts: dict[str, Any]  # graph, fingerprint, sizes
+    held: Graph | None = None  # the graph in memory, right after training
 
     def __repr__(self) -> str:
         return (
@@ -56,7 +62,7 @@ class Run:
         """A new run folder; refuses a folder that is in use."""
         path = Path(folder)
         check_target(path)
-        path.mkdir(parents=True, exist_ok=True)
+        path.parent.mkdir(parents=True, exist_ok=True)
         facts = {
             "graph": relative_source(graph.source, path),
             "fingerprint": graph.fingerprint,
@@ -64,10 +70,17 @@ class Run:
             "relations": len(graph.relations),
             "statements": len(graph.train),
         }
-        append_line(path / LEDGER, event)
-        _write_vocabulary(path, graph)
-        document = {**facts, "settings": config.as_dict()}
-        write_text(path / CONFIG, yaml.safe_dump(document, sort_keys=False, allow_unicode=True))
+        draft = Path(tempfile.mkdtemp(prefix=f".{path.name}-", dir=path.parent))
+        try:
+            append_line(draft / LEDGER, event)
+            _write_vocabulary(draft, graph)
+            document = {**facts, "settings": config.as_dict()}
+            write_text(draft / CONFIG, yaml.safe_dump(document, sort_keys=False, allow_unicode=True))
+            draft.chmod(0o755)
+            draft.replace(path)
+        except BaseException:
+            shutil.rmtree(draft, ignore_errors=True)
+            raise
         return cls(path, config, facts)
 
     @classmethod
@@ -83,6 +96,8 @@ class Run:
         settings = document.pop("settings", None)
         if not isinstance(settings, dict):
             raise RunError(f"{path / CONFIG} has no settings: it was not written by veil train.")
+        if not {"graph", "fingerprint", "statements"} <= document.keys():
+            raise RunError(f"{path / CONFIG} does not say which graph it belongs to: it is damaged.")
         return cls(path, TrainConfig.of(settings), document)
 
     @property
@@ -95,6 +110,22 @@ class Run:
         """One line per epoch."""
         return read_lines(self.folder / TRACE)
 
+    def _require_finished(self) -> None:
+        if not self.finished:
+            raise RunError(f"{self.folder} is not finished. Continue it with: veil resume {self.folder}")
+
+    @contextmanager
+    def locked(self) -> Iterator[None]:
+        """Hold the run for this process: two trainings must not write the same folder."""
+        with (self.folder / CONFIG).open("rb") as file:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError:
+                raise RunError(
+                    f"{self.folder} is being trained by another process. Wait for it, or stop it."
+                ) from None
+            yield
+
     # --- what was learnt ----------------------------------------------------------------------------------------
     @cached_property
     def parameters(self) -> Parameters:
@@ -103,8 +134,7 @@ class Run:
 
         from veilgraph.models.parameters import Parameters
 
-        if not self.finished:
-            raise RunError(f"{self.folder} is not finished. Continue it with: veil resume {self.folder}")
+        self._require_finished()
         try:
             entities = read_tensors(self.folder / ENTITIES)[0]["rows"]
             relations = read_tensors(self.folder / RELATIONS)[0]["rows"]
@@ -120,6 +150,7 @@ class Run:
         """The scorer, ready to score."""
         from veilgraph import models
 
+        self._require_finished()
         model = models.create(self.config.model, self.config.dimension or 1, norm=self.config.norm)
         tensors = read_tensors(self.folder / RELATIONS)[0]
         model.relation_scale = tensors.get("scale")
@@ -157,6 +188,8 @@ class Run:
         """The graph of this run, checked to be the same one."""
         from veilgraph.load import load
 
+        if source is None and self.held is not None:
+            return self.held
         found = load(source if source is not None else self.graph_source)
         if found.fingerprint != self.facts["fingerprint"]:
             raise RunError(
@@ -176,18 +209,23 @@ class Run:
             )
         if "://" in source or source.startswith("builtin:"):
             return source
-        return os.path.normpath(self.folder / source)
+        return os.path.normpath(self.folder.resolve() / source)
 
     @cached_property
     def known(self) -> Ranker | None:
         """The known statements, to leave them out of answers; None if the graph is not at hand."""
-        from veilgraph.errors import InputError
         from veilgraph.evaluate.ranking import Ranker
 
-        try:
-            graph = self.graph()
-        except InputError:
-            return None
+        if self.held is None:
+            if not self.facts["graph"]:
+                return None
+            if (
+                "://" not in self.graph_source
+                and ":" not in self.graph_source
+                and not Path(self.graph_source).exists()
+            ):
+                return None
+        graph = self.graph()
         return Ranker(graph.triples, len(graph.relations))
 
     # --- writing ------------------------------------------------------------------------------------------------

@@ -140,8 +140,6 @@ def test_sampled_gradient_equals_a_loop(name: str, norm: int, loss: str, recipro
 @pytest.mark.parametrize("cells", [1 << 20, 45])
 def test_exact_gradient_equals_a_loop(name: str, norm: int, loss: str, cells: int) -> None:
     model, p = make(name, norm)
-    if model.relation_scale is not None:
-        pytest.skip("weighted relations are trained on sampled negatives")
     objective = Objective(Loss(loss, 1.0, 1.0, ENTITIES), "n3", 0.05)
     questions = QueryBatch(
         source=torch.tensor([1, 4, 4, 9]),
@@ -191,6 +189,18 @@ def test_learns_a_small_graph(name: str, hospital, tmp_path) -> None:  # type: i
     )
     found = run.evaluate("test", graph=hospital)
     assert found["mrr"] > popularity(hospital)["mrr"] + 0.02
+
+
+def test_close_pairs_have_bounded_l2_gradients() -> None:
+    """The product form of the Euclidean distance cancels; its gradient must keep a norm of about 1 all the same."""
+    from veilgraph.models.similarity import L2_DISTANCE
+
+    q = torch.randn(1, 1, 128, generator=torch.Generator().manual_seed(0))
+    for distance in (1e-1, 1e-3, 1e-5, 0.0):
+        c = q + distance * torch.nn.functional.normalize(torch.ones_like(q), dim=-1)
+        on_q, on_c = L2_DISTANCE.pull(q, c, torch.ones(1, 1, 1), L2_DISTANCE.table(q, c))
+        assert float(on_q.norm()) <= 1.01
+        assert float(on_c.norm()) <= 1.01
 
 
 def test_one_entity_and_one_statement() -> None:

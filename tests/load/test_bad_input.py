@@ -31,6 +31,11 @@ BAD_FILES = {
     "fake.parquet": (b"not parquet at all", None, "not a readable Parquet"),
     "cut.tsv.gz": (gzip.compress(b"a\tr\tb\n" * 5000)[:-30], None, "cannot be"),
     "fake.tsv.gz": (b"not gzip\tx\ty\n", None, "cannot be"),
+    "spaces.tsv": (b"a\tr\tb\n   \nc\tr\td\n", 2, "expected 3 columns, found 1"),
+    "quoted_nothing.csv": (b'a,r,b\nc,r,""\n', 2, "the tail is empty"),
+    "wide.csv": (b"a,r," + b"x" * 300_000 + b"\nc,r\n", None, "CSV|columns"),
+    "header.csv": (b"head,relation,tail\na,r,b\n", 1, "looks like a header"),
+    "glob[1].tsv": (b"a\tr\n", 1, "expected 3 columns"),
     "what.xyz": (b"a\tr\tb\n", None, "no reader"),
 }
 
@@ -79,6 +84,55 @@ def test_endpoint_that_cannot_be_reached_or_answers_nonsense() -> None:
             load(address, query="CONSTRUCT { oops")
         with pytest.raises(ReadError, match="CONSTRUCT"):
             load(address, query="SELECT * WHERE { ?s ?p ?o }")
+
+
+def test_small_things_that_must_not_be_misread(tmp_path: Path) -> None:
+    odd = tmp_path / "g[1].tsv"
+    odd.write_text("a\tr\tb\n")
+    (tmp_path / "g1.tsv").write_text("x\ty\tz\n")
+    assert list(load(odd).entities) == ["a", "b"]
+    upper = tmp_path / "FACTS.CSV"
+    upper.write_text("a;r;b\n")
+    assert len(load(upper, separator=";")) == 1
+    turtle = tmp_path / "blank.ttl"
+    turtle.write_text("@prefix u: <urn:> . [] u:likes u:b . u:b u:likes [ u:likes u:c ] .")
+    assert load(turtle).fingerprint == load(turtle).fingerprint
+    with pytest.raises(ConfigError, match="one plain character"):
+        load(upper, separator="||")
+    with pytest.raises(ConfigError, match="seed"):
+        load("builtin:hospital", patients=20, seed=-1)
+
+
+def test_findings_are_logged(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    path = tmp_path / "g.tsv"
+    path.write_text("a\tr\tb\na\tr\tb\n")
+    load(path)
+    assert "duplicate" in caplog.text
+
+
+def test_an_answer_that_breaks_off(tmp_path: Path) -> None:
+    import http.server
+    import threading
+
+    class Handler(http.server.BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            self.send_response(200)
+            self.send_header("Content-Type", "application/n-triples")
+            self.send_header("Content-Length", "5000")
+            self.end_headers()
+            self.wfile.write(b"<urn:a> <urn:b> <urn:c> .\n")
+
+        def log_message(self, *arguments: object) -> None:
+            pass
+
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        with pytest.raises(ReadError, match="broke off"):
+            load(f"http://127.0.0.1:{server.server_address[1]}/")
+        server.shutdown()
+    for address in ("http://127.0.0.1:abc/", "http://[::1/", "http://a b/"):
+        with pytest.raises(ReadError):
+            load(address, timeout=1.0)
 
 
 def test_saving_refuses_what_is_there_and_leaves_nothing_behind(tmp_path: Path, hospital) -> None:  # type: ignore[no-untyped-def]

@@ -10,7 +10,7 @@ import pytest
 
 from tests.conftest import random_graph
 from veilgraph.config import TrainConfig
-from veilgraph.errors import ConfigError, InputError, UsageError
+from veilgraph.errors import ConfigError, InputError, RunError, UsageError
 from veilgraph.load import Graph
 from veilgraph.runs import Run
 from veilgraph.train import complete_config, train
@@ -103,6 +103,26 @@ def test_run_folder_holds_what_it_should(hospital: Graph, tmp_path: Path) -> Non
         quick(hospital, tmp_path / "run")
 
 
+def test_answers_leave_known_facts_out_right_after_training(hospital: Graph, tmp_path: Path) -> None:
+    run = quick(hospital, tmp_path / "run")
+    h, r, t = hospital.train[0]
+    answers = run.predict(hospital.entities[h], hospital.relations[r], top=len(hospital.entities))
+    assert hospital.entities[t] not in {a["entity"] for a in answers}
+
+
+def test_two_processes_cannot_train_one_run(hospital: Graph, tmp_path: Path) -> None:
+    run = quick(hospital, tmp_path / "run")
+    with run.locked(), pytest.raises(RunError, match="another process"), Run.open(run.folder).locked():
+        pass
+
+
+def test_unfinished_run_says_how_to_go_on(hospital: Graph, tmp_path: Path) -> None:
+    run = quick(hospital, tmp_path / "run")
+    (run.folder / "relations.safetensors").unlink()
+    with pytest.raises(RunError, match="veil resume"):
+        Run.open(run.folder).predict("patient/1", "takes")
+
+
 def test_diverging_training_says_so(hospital: Graph, tmp_path: Path) -> None:
     with pytest.raises(InputError, match="diverged"):
         quick(hospital, tmp_path / "run", model="rescal", optimiser="sgd", learning_rate=1000.0, epochs=20)
@@ -120,7 +140,7 @@ def test_refusals(hospital: Graph, tmp_path: Path) -> None:
     empty = random_graph().with_splits({"train": np.empty((0, 3))})
     with pytest.raises(InputError, match="no training statement"):
         quick(empty, tmp_path / "e")
-    assert not list(tmp_path.glob("[ade]")), "nothing is written for a request that is refused"
+    assert not list(tmp_path.glob("[abcde]")), "nothing is written for a request that is refused"
 
 
 @pytest.mark.parametrize(
@@ -136,6 +156,8 @@ def test_tuning_goes_on_where_it_stopped(hospital: Graph, tmp_path: Path) -> Non
     pytest.importorskip("optuna")
     seen: list[int] = []
     options = {"model": "distmult", "dimension": 8, "epochs": 2, "threads": 1, "validate_every": 1}
+    with pytest.raises(UsageError):
+        tune(hospital, out=tmp_path, trials=0, **options)
     tune(hospital, out=tmp_path, trials=2, report=lambda t: seen.append(t["trial"]), **options)
     result = tune(hospital, out=tmp_path, trials=3, report=lambda t: seen.append(t["trial"]), **options)
     assert seen == [0, 1, 2]

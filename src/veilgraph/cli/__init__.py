@@ -76,12 +76,15 @@ def _run(options: argparse.Namespace) -> int:
         print(f"veil {options.verb}: {error}", file=sys.stderr)
         return error.exit_code
     except KeyboardInterrupt:
-        print(f"\nveil {options.verb}: stopped. What is on disk is whole.", file=sys.stderr)
+        hint = " Continue with: veil resume RUN" if options.verb in ("train", "resume") else ""
+        print(f"\nveil {options.verb}: stopped. What is on disk is whole.{hint}", file=sys.stderr)
         return 130
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
-    except MemoryError:
+    except (MemoryError, RuntimeError) as error:
+        if isinstance(error, RuntimeError) and "alloc" not in str(error):
+            raise
         print(
             f"veil {options.verb}: out of memory. Lower --dimension or --batch, or --memory.", file=sys.stderr
         )

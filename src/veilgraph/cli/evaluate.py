@@ -24,16 +24,19 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> dict[str, Any]:
     """Rank and summarise."""
+    from veilgraph.cli.terminal import RankingProgress
     from veilgraph.evaluate import evaluate
     from veilgraph.runs import Run
 
+    opened = Run.open(options.run)
     return evaluate(
-        Run.open(options.run),
+        opened,
         options.split,
         graph=options.graph,
         memory=options.memory,
         details=options.details,
         threads=options.threads,
+        progress=RankingProgress(),
     )
 
 

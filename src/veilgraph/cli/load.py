@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import logging
 import time
 from typing import Any
 
@@ -48,9 +49,10 @@ def run(options: argparse.Namespace) -> dict[str, Any]:
             raise UsageError(
                 f"--columns needs three columns (head, relation, tail), found {options.columns!r}."
             )
-    separator = options.separator.encode().decode("unicode_escape") if options.separator else None
+    separator = options.separator.replace("\\t", "\t") if options.separator else None
     if separator is not None and len(separator) != 1:
         raise UsageError(f"--separator must be one character, found {options.separator!r}.")
+    logging.getLogger("veilgraph.load").disabled = True  # shown below, in its own form
     began = time.perf_counter()
     graph = load(
         options.source,

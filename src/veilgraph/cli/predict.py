@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from dataclasses import replace
 from typing import Any
 
 
@@ -13,6 +14,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("relation", help="a relation")
     parser.add_argument("tail", nargs="?", help="an entity, if the head is ?")
     parser.add_argument("--top", type=int, default=10, help="how many answers (default 10)")
+    parser.add_argument("--graph", help="the graph, if it has moved")
     parser.add_argument("--known", action="store_true", help="also show facts the graph already holds")
 
 
@@ -29,6 +31,8 @@ def run(options: argparse.Namespace) -> list[dict[str, Any]]:
             "ask for one side: veil predict RUN HEAD RELATION, or veil predict RUN '?' RELATION TAIL."
         )
     opened = Run.open(options.run)
+    if options.graph:
+        opened = replace(opened, held=opened.graph(options.graph))
     answers = opened.predict(head, options.relation, tail, top=options.top, known=options.known)
     if not options.known and opened.known is None:
         note("The graph is not at hand, so answers may be facts that are already known.")

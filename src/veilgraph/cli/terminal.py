@@ -9,6 +9,7 @@ from typing import Any
 
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
 out = Console(highlight=False, soft_wrap=True)
 err = Console(stderr=True, highlight=False)
@@ -23,9 +24,9 @@ def table(columns: Sequence[str], rows: Iterable[Sequence[Any]], title: str | No
     """A table on stdout."""
     grid = Table(title=title, title_justify="left", header_style="bold")
     for i, column in enumerate(columns):
-        grid.add_column(column, justify="left" if i == 0 else "right", overflow="fold")
+        grid.add_column(Text(column), justify="left" if i == 0 else "right", overflow="fold")
     for row in rows:
-        grid.add_row(*(_text(value) for value in row))
+        grid.add_row(*(Text(_text(value)) for value in row))
     out.print(grid)
 
 
@@ -53,14 +54,14 @@ class TrainingProgress:
 
     def __init__(self, every: float = 10.0) -> None:
         self.live = sys.stderr.isatty()
-        self.every, self.told = every, time.perf_counter()
+        self.every, self.told, self.ended = every, time.perf_counter(), True
 
     def __call__(self, progress: Any) -> None:
         now = time.perf_counter()
         last = progress.epoch == progress.epochs and progress.step == progress.steps
         if not self.live and now - self.told < self.every and not last:
             return
-        self.told = now
+        self.told, self.ended = now, last
         mrr = f" · validation MRR {progress.mrr:.4f}" if progress.mrr is not None else ""
         spent = f" · ε {progress.epsilon:.3g}" if progress.epsilon is not None else ""
         line = (
@@ -75,9 +76,23 @@ class TrainingProgress:
             note(line)
 
     def close(self) -> None:
-        """End the live line."""
-        if self.live:
+        """End the live line, if the last one did not end by itself."""
+        if self.live and not self.ended:
             sys.stderr.write("\n")
+
+
+class RankingProgress:
+    """How many queries are ranked, every few seconds."""
+
+    def __init__(self, every: float = 5.0) -> None:
+        self.every, self.began, self.told, self.done = every, time.perf_counter(), time.perf_counter(), 0
+
+    def __call__(self, queries: int) -> None:
+        self.done += queries
+        now = time.perf_counter()
+        if now - self.told > self.every:
+            self.told = now
+            note(f"{self.done:,} queries ranked, {self.done / (now - self.began):,.0f} a second")
 
 
 def _duration(seconds: float) -> str:

@@ -33,6 +33,7 @@ def run(options: argparse.Namespace) -> dict[str, Any]:
     finished = train(
         graph, out=out, listener=progress, checkpoint_seconds=options.checkpoint_seconds, **settings
     )
+    progress.close()
     return summary(finished)
 
 

@@ -27,9 +27,10 @@ def predict(
         raise UsageError(f"top must be at least 1, found {top}.")
     side, source = ("tail", head) if head is not None else ("head", tail)
     source_id, relation_id = run.entities.id(str(source)), run.relations.id(relation)
+    parameters, model = run.parameters, run.model
     scores = score_all(
-        run.model,
-        run.parameters,
+        model,
+        parameters,
         torch.tensor([source_id]),
         torch.tensor([relation_id]),
         side=side,

@@ -71,7 +71,7 @@ class Ranker:
         order = np.argsort(owner, kind="stable")
         first, last = answers.spans(source, relation)
         better, equal = np.zeros(len(triples), np.int64), np.zeros(len(triples), np.int64)
-        size = max(1, min(1024, memory // (4 * entities)))
+        size = max(1, min(1024, memory // (8 * entities)))  # a table of scores, and room for one more
         edges = np.searchsorted(owner[order], np.arange(0, len(keys) + size, size))
         for i, start in enumerate(range(0, len(keys), size)):
             rows = order[edges[i] : edges[i + 1]]

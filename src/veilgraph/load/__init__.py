@@ -5,6 +5,7 @@ Every load is checked (``check``); nothing is mended unless asked.
 
 from __future__ import annotations
 
+import logging
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -37,6 +38,8 @@ __all__ = [
     "split",
 ]
 
+LOG = logging.getLogger("veilgraph.load")  # what the integrity check finds; the command line shows it itself
+
 READERS: tuple[Reader, ...] = (
     BuiltinReader(),
     SparqlReader(),
@@ -63,11 +66,15 @@ def load(source: str | Path | Graph, **options: Any) -> Graph:
         raise ConfigError(f"load has no option {unknown[0]!r}; there are {known}") from None
     if chosen.literals not in ("drop", "entity"):
         raise ConfigError(f"literals must be drop or entity, found {chosen.literals!r}")
+    if chosen.separator is not None and len(chosen.separator.encode()) != 1:
+        raise ConfigError(f"separator must be one plain character, found {chosen.separator!r}")
     if is_graph_folder(text):
         return open_graph(text)
     for reader in READERS:
         if reader.reads(text):
             graph = assemble(reader.read(text, chosen, Names()), text)
+            for finding in check(graph):
+                LOG.warning("%s: %s", text, finding)
             return graph if chosen == ReadOptions() else replace(graph, source="")
     if text.startswith("builtin:") or not Path(text).suffix or Path(text).is_dir() or not Path(text).exists():
         regular_file(text)

@@ -4,14 +4,22 @@ from __future__ import annotations
 
 import csv
 import gzip
+import zlib
 from collections.abc import Iterator
 from pathlib import Path
+from typing import NoReturn
 
 import polars as pl
 
 from veilgraph.errors import ReadError
 from veilgraph.load.reader import COLUMNS, Names, Parts, Reader, ReadOptions, regular_file
 
+HEADERS = {
+    ("head", "relation", "tail"),
+    ("subject", "predicate", "object"),
+    ("h", "r", "t"),
+    ("source", "relation", "target"),
+}
 LONGEST_LINE = 1 << 20  # bytes; a longer line is no statement
 
 
@@ -29,12 +37,18 @@ class DelimitedReader(Reader):
 def read_frame(source: str, options: ReadOptions, names: Names) -> pl.DataFrame:
     """The statements of one file. The fast path parses; only if it stumbles does a slow one look for the line."""
     path = regular_file(source)
-    separator = options.separator or ("," if ".csv" in path.suffixes else "\t")
-    by_name = options.columns is not None and not all(c.isdigit() for c in options.columns)
+    separator = options.separator or ("," if ".csv" in path.name.lower() else "\t")
+    by_name = options.columns is not None and not all(c.isdecimal() for c in options.columns)
     header = by_name if options.header is None else options.header
     first = next(_lines(path), (1, b""))[1]
     fields = _fields(path, first, separator)
     wanted = _positions(path, options.columns, fields, by_name)
+    if options.header is None and tuple(f.strip().lower() for f in fields) in HEADERS:
+        raise ReadError(
+            path,
+            f"looks like a header ({', '.join(fields)}). Add --header to skip it, or --no-header to keep it.",
+            line=1,
+        )
     placed = {wanted[i]: column for i, column in enumerate(COLUMNS)}
     # A distinct dtype for every wanted column, plain text for the rest.
     schema = {
@@ -48,16 +62,16 @@ def read_frame(source: str, options: ReadOptions, names: Names) -> pl.DataFrame:
                 separator=separator,
                 has_header=False,
                 skip_rows=int(header),
-                quote_char='"' if separator == "," else None,
+                quote_char='"' if separator != "\t" else None,
                 schema=schema,
                 low_memory=True,
+                glob=False,
             )
             .select(COLUMNS)
             .collect(engine="streaming")
         )
-    except (pl.exceptions.PolarsError, OSError) as error:
+    except (pl.exceptions.PolarsError, OSError):
         _raise_fault(path, separator, len(fields), wanted, header)
-        raise ReadError(source, f"cannot be parsed: {str(error).splitlines()[0]}") from None
     missing = pl.any_horizontal(pl.all().is_null())
     if frame.select(missing.any()).item():
         frame = frame.filter(~pl.all_horizontal(pl.all().is_null()))  # blank lines
@@ -65,15 +79,16 @@ def read_frame(source: str, options: ReadOptions, names: Names) -> pl.DataFrame:
             _raise_fault(path, separator, len(fields), wanted, header)
     if not len(frame):
         raise ReadError(source, "holds no statement; expected one per line.")
-    longest = max(_longest(frame[column]) for column in COLUMNS)
-    if longest > LONGEST_LINE:
+    sizes = [_sizes(frame[column]) for column in COLUMNS]
+    if max(high for _, high in sizes) > LONGEST_LINE or min(low for low, _ in sizes) == 0:
         _raise_fault(path, separator, len(fields), wanted, header)
     return frame
 
 
-def _longest(column: pl.Series) -> int:
-    """Bytes of the longest name."""
-    return int(column.unique().cast(pl.String).str.len_bytes().max() or 0)  # type: ignore[call-overload, arg-type]
+def _sizes(column: pl.Series) -> tuple[int, int]:
+    """Bytes of the shortest and the longest name."""
+    sizes = column.unique().cast(pl.String).str.len_bytes()
+    return int(sizes.min() or 0), int(sizes.max() or 0)  # type: ignore[arg-type]
 
 
 def _lines(path: Path) -> Iterator[tuple[int, bytes]]:
@@ -90,7 +105,7 @@ def _lines(path: Path) -> Iterator[tuple[int, bytes]]:
                         line=number,
                     )
                 yield number, line.rstrip(b"\r\n")
-    except (OSError, EOFError) as error:
+    except (OSError, EOFError, zlib.error) as error:
         raise ReadError(path, f"cannot be read after line {number}: {error}") from None
 
 
@@ -104,8 +119,11 @@ def _fields(path: Path, line: bytes, separator: str, number: int = 1) -> list[st
             "Convert the file, e.g. with: iconv -f latin1 -t utf-8",
             line=number,
         ) from None
-    if separator == ",":
-        return next(csv.reader([text]), [])
+    if separator != "\t":
+        try:
+            return next(csv.reader([text], delimiter=separator), [])
+        except csv.Error as error:
+            raise ReadError(path, f"is not valid CSV: {error}", line=number) from None
     return text.split(separator)
 
 
@@ -141,10 +159,12 @@ def _positions(
     return (chosen[0], chosen[1], chosen[2])
 
 
-def _raise_fault(path: Path, separator: str, width: int, wanted: tuple[int, int, int], header: bool) -> None:
+def _raise_fault(
+    path: Path, separator: str, width: int, wanted: tuple[int, int, int], header: bool
+) -> NoReturn:
     """Find the first line the fast parser could not accept and say what is wrong with it."""
     for number, line in _lines(path):
-        if (header and number == 1) or (not line.strip() and number > 1):
+        if (header and number == 1) or (not line and number > 1):
             continue
         fields = _fields(path, line, separator, number)
         if len(fields) != width:
@@ -156,3 +176,4 @@ def _raise_fault(path: Path, separator: str, width: int, wanted: tuple[int, int,
         empty = [COLUMNS[i] for i, position in enumerate(wanted) if not fields[position]]
         if empty:
             raise ReadError(path, f"the {empty[0]} is empty: {line[:80].decode('utf-8')!r}", line=number)
+    raise ReadError(path, "cannot be parsed: some field is empty or broken in a way that cannot be located.")

@@ -8,7 +8,7 @@ import polars as pl
 
 from veilgraph.errors import ReadError
 from veilgraph.load import delimited, parquet
-from veilgraph.load.rdf import MEDIA_TYPES, RdfReader
+from veilgraph.load.rdf import MEDIA_TYPES, read_file
 from veilgraph.load.reader import Names, Parts, Reader, ReadOptions
 
 SPLIT_NAMES = {
@@ -32,14 +32,19 @@ class FolderReader(Reader):
         return bool(split_files(Path(source)))
 
     def read(self, source: str, options: ReadOptions, names: Names) -> Parts:
-        splits = {
-            split: _read_file(path, options, names) for split, path in split_files(Path(source)).items()
+        parts = {
+            split: _read_file(path, split, options, names)
+            for split, path in split_files(Path(source)).items()
         }
+        splits = {split: part.splits["train"] for split, part in parts.items()}
         if "train" not in splits:
             raise ReadError(
                 source, f"has {', '.join(splits)} but no train file; there is nothing to learn from."
             )
-        return Parts(splits, _descriptions(Path(source)))
+        texts = _descriptions(Path(source))
+        for part in parts.values():
+            texts = {**(part.descriptions or {}), **texts}
+        return Parts(splits, texts or None)
 
 
 def split_files(folder: Path) -> dict[str, Path]:
@@ -60,26 +65,32 @@ def split_files(folder: Path) -> dict[str, Path]:
     return dict(sorted(found.items(), key=lambda item: ("train", "valid", "test").index(item[0])))
 
 
-def _read_file(path: Path, options: ReadOptions, names: Names) -> pl.DataFrame:
+def _read_file(path: Path, split: str, options: ReadOptions, names: Names) -> Parts:
     ending = Path(path.name.removesuffix(".gz")).suffix.lower()
     if ending in MEDIA_TYPES:
-        return RdfReader().read(str(path), options, names).splits["train"]
+        return read_file(str(path), options, names, scope=f"{split}-")
     module = parquet if ending in parquet.ParquetReader.endings else delimited
-    return module.read_frame(str(path), options, names)
+    return Parts({"train": module.read_frame(str(path), options, names)})
 
 
-def _descriptions(folder: Path) -> dict[str, str] | None:
+def _descriptions(folder: Path) -> dict[str, str]:
     """Entity → text from a two-column file beside the splits."""
     for path in sorted(folder.iterdir()):
-        if path.name.split(".")[0] in TEXT_NAMES and ".tsv" in path.suffixes:
-            frame = pl.read_csv(
-                path,
-                separator="\t",
-                has_header=False,
-                quote_char=None,
-                infer_schema=False,
-                truncate_ragged_lines=True,
-            )
+        if path.name.split(".")[0] in TEXT_NAMES and ".tsv" in path.suffixes and path.stat().st_size:
+            try:
+                frame = pl.read_csv(
+                    path,
+                    separator="\t",
+                    has_header=False,
+                    quote_char=None,
+                    infer_schema=False,
+                    truncate_ragged_lines=True,
+                    glob=False,
+                )
+            except (pl.exceptions.PolarsError, OSError) as error:
+                raise ReadError(
+                    path, f"cannot be read as «entity, text» lines: {str(error).splitlines()[0]}"
+                ) from None
             if frame.width >= 2:
                 return dict(frame.drop_nulls().select(frame.columns[:2]).iter_rows())
-    return None
+    return {}

@@ -23,7 +23,7 @@ def read_frame(source: str, options: ReadOptions, names: Names) -> pl.DataFrame:
     """The statements of one file."""
     path = regular_file(source)
     try:
-        scan = pl.scan_parquet(path)
+        scan = pl.scan_parquet(path, glob=False)
         found = scan.collect_schema().names()
         chosen = _chosen(source, options.columns, found)
         frame = scan.select(
@@ -34,7 +34,9 @@ def read_frame(source: str, options: ReadOptions, names: Names) -> pl.DataFrame:
         raise ReadError(source, f"is not a readable Parquet file: {str(error).splitlines()[0]}") from None
     if not len(frame):
         raise ReadError(source, "holds no statement; expected one per row.")
-    holes = frame.with_row_index("row").filter(pl.any_horizontal(pl.col(COLUMNS).is_null()))
+    holes = frame.with_row_index("row").filter(
+        pl.any_horizontal(pl.col(COLUMNS).is_null() | (pl.col(COLUMNS).cast(pl.String) == ""))
+    )
     if len(holes):
         raise ReadError(source, f"row {holes['row'][0]} has an empty head, relation or tail.")
     return frame
@@ -50,7 +52,7 @@ def _chosen(source: str, columns: tuple[str, str, str] | None, found: list[str])
                 f"expected the columns head, relation, tail; found {', '.join(found)}. Say which with --columns.",
             )
         return found
-    picked = [found[int(c)] if c.isdigit() and int(c) < len(found) else c for c in columns]
+    picked = [found[int(c)] if c.isdecimal() and int(c) < len(found) else c for c in columns]
     absent = [c for c in picked if c not in found]
     if absent:
         raise ReadError(source, f"no column is called {absent[0]!r}; there are {', '.join(found)}")

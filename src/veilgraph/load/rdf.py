@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import re
+import zlib
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, BinaryIO, cast
@@ -39,36 +40,54 @@ class RdfReader(Reader):
     example = "graph.ttl"
 
     def read(self, source: str, options: ReadOptions, names: Names) -> Parts:
-        path = regular_file(source)
-        ending = Path(source.removesuffix(".gz")).suffix.lower()
-        with gzip.open(path, "rb") if source.endswith(".gz") else path.open("rb") as file:
-            return parse(cast(BinaryIO, file), MEDIA_TYPES[ending], source, options, names)
+        return read_file(source, options, names)
 
 
-def parse(file: BinaryIO, media_type: str, source: str, options: ReadOptions, names: Names) -> Parts:
-    """Statements and descriptions of one RDF stream."""
+def read_file(source: str, options: ReadOptions, names: Names, scope: str = "") -> Parts:
+    """One file, plain or gzipped."""
+    path = regular_file(source)
+    ending = Path(source.removesuffix(".gz")).suffix.lower()
+    with gzip.open(path, "rb") if source.endswith(".gz") else path.open("rb") as file:
+        return parse(cast(BinaryIO, file), MEDIA_TYPES[ending], source, options, names, scope)
+
+
+def parse(
+    file: BinaryIO, media_type: str, source: str, options: ReadOptions, names: Names, scope: str = ""
+) -> Parts:
+    """Statements and descriptions of one RDF stream.
+
+    Blank nodes are renamed in order of appearance (``scope`` keeps those of several files apart), because the parser
+    gives nameless ones a random name at every reading.
+    """
     import pyoxigraph
 
     frames: list[pl.DataFrame] = []
     descriptions: dict[str, str] = {}
     block: list[tuple[str, str, str]] = []
+    blanks: dict[str, str] = {}
+
+    def name(term: Any) -> str:
+        if isinstance(term, pyoxigraph.BlankNode):
+            return blanks.setdefault(term.value, f"_:{scope}b{len(blanks)}")
+        return str(term.value) if isinstance(term, pyoxigraph.NamedNode) else str(term)
+
     try:
         statement: Any
         for statement in pyoxigraph.parse(file, media_type, base_iri="urn:veilgraph:"):
             literal = isinstance(statement.object, pyoxigraph.Literal)
             if literal and statement.predicate.value in DESCRIBING:
-                descriptions.setdefault(_name(statement.subject), statement.object.value)
+                descriptions.setdefault(name(statement.subject), statement.object.value)
                 continue
             if literal and options.literals == "drop":
                 continue
-            block.append((_name(statement.subject), statement.predicate.value, _name(statement.object)))
+            block.append((name(statement.subject), statement.predicate.value, name(statement.object)))
             if len(block) == BLOCK:
                 frames.append(_frame(block, names))
                 block.clear()
     except SyntaxError as error:
         line, reason = _where(error)
         raise ReadError(source, f"is not valid {media_type.split('/')[1]}: {reason}", line=line) from None
-    except (OSError, EOFError, ValueError) as error:
+    except (OSError, EOFError, ValueError, zlib.error) as error:
         raise ReadError(source, f"cannot be read: {error}") from None
     frames.append(_frame(block, names))
     frame = pl.concat(frames)
@@ -78,11 +97,6 @@ def parse(file: BinaryIO, media_type: str, source: str, options: ReadOptions, na
             "holds no statement between two resources. If its facts are literals, use --literals entity.",
         )
     return Parts({"train": frame}, descriptions or None)
-
-
-def _name(term: Any) -> str:
-    """IRIs by their text, blank nodes as ``_:id``, literals as they are written in N-Triples."""
-    return str(term.value) if type(term).__name__ == "NamedNode" else str(term)
 
 
 def _frame(block: Iterable[tuple[str, str, str]], names: Names) -> pl.DataFrame:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import http.client
 import io
 import urllib.error
 import urllib.parse
@@ -31,23 +32,32 @@ class SparqlReader(Reader):
             raise ReadError(
                 source, "the query must be a CONSTRUCT (or DESCRIBE): it has to return statements."
             )
-        request = urllib.request.Request(
-            address,
-            data=urllib.parse.urlencode({"query": query}).encode(),
-            headers={"Accept": "application/n-triples", "User-Agent": "veilgraph"},
-        )
         try:
+            request = urllib.request.Request(
+                address,
+                data=urllib.parse.urlencode({"query": query}).encode(),
+                headers={"Accept": "application/n-triples", "User-Agent": "veilgraph"},
+            )
             with urllib.request.urlopen(request, timeout=options.timeout) as answer:
                 media_type = answer.headers.get_content_type()
+                promised = int(answer.headers.get("Content-Length") or -1)
                 body = answer.read(LARGEST_ANSWER + 1)
         except urllib.error.HTTPError as error:
             reason = error.read(300).decode("utf-8", "replace").strip().replace("\n", " ")
             raise ReadError(source, f"the endpoint answered {error.code} {error.reason}: {reason}") from None
-        except (urllib.error.URLError, TimeoutError, OSError, ValueError) as error:
+        except (
+            urllib.error.URLError,
+            OSError,
+            ValueError,
+            OverflowError,
+            http.client.HTTPException,
+        ) as error:
             reason = str(getattr(error, "reason", "") or error)
             raise ReadError(
                 source, f"cannot be reached: {reason}. Check the address, or raise --timeout."
             ) from None
+        if promised > len(body) and len(body) <= LARGEST_ANSWER:
+            raise ReadError(source, f"broke off after {len(body):,} of {promised:,} bytes. Try again.")
         if len(body) > LARGEST_ANSWER:
             raise ReadError(
                 source, f"answered more than {LARGEST_ANSWER >> 30} GiB. Ask for less with --query."

@@ -39,8 +39,8 @@ def check_target(folder: str | Path, *, force: bool) -> None:
 
 
 def save(graph: Graph, folder: str | Path, *, force: bool = False) -> Path:
-    """Write the graph; a crash on the way leaves the target as it was."""
-    target = Path(folder)
+    """Write the graph into a new folder and put it in place by renaming."""
+    target = Path(folder).resolve()
     check_target(target, force=force)
     target.parent.mkdir(parents=True, exist_ok=True)
     draft = Path(tempfile.mkdtemp(prefix=f".{target.name}-", dir=target.parent))

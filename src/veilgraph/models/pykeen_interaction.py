@@ -89,7 +89,8 @@ class PykeenModel(GenericModel):
         )
 
     def weights(self, rng: np.random.Generator) -> dict[str, Tensor]:
-        return {name: p.detach().clone() for name, p in self.interaction.named_parameters()}
+        fresh = _build(self.interaction_class, self.dimension, int(rng.integers(1 << 31)))
+        return {name: p.detach().clone() for name, p in fresh.named_parameters()}
 
     def score(self, head: Tensor, relation: Tensor, tail: Tensor, weights: Mapping[str, Tensor]) -> Tensor:
         arguments = (
@@ -122,7 +123,7 @@ def _size(shape: str, symbols: Mapping[str, int], dimension: int) -> tuple[int, 
     return tuple(symbols.get(letter, dimension) for letter in shape)
 
 
-def _build(interaction: Any, dimension: int) -> Any:
+def _build(interaction: Any, dimension: int, seed: int = 0) -> Any:
     """An instance, with the dimension where the class asks for one."""
     import inspect
 
@@ -137,5 +138,6 @@ def _build(interaction: Any, dimension: int) -> Any:
         arguments["apply_batch_normalization"] = False
     if "coefficients" in wanted:  # AutoSF without a search: the block-diagonal bilinear form
         arguments["coefficients"] = tuple((i, i, i, 1) for i in range(4))
-    torch.manual_seed(0)
-    return interaction(**arguments)
+    with torch.random.fork_rng():
+        torch.manual_seed(seed)
+        return interaction(**arguments)

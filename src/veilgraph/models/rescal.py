@@ -18,7 +18,13 @@ class RESCAL(Model):
     name = "rescal"
     formula = "hᵀ R t"
     citation = "Nickel et al. 2011, A three-way model for collective learning on multi-relational data"
-    defaults = {"loss": "softmax", "optimiser": "adagrad", "regulariser": "l2", "reciprocal": True}
+    defaults = {
+        "loss": "softmax",
+        "optimiser": "adagrad",
+        "regulariser": "n3",
+        "reciprocal": True,
+        "dropout": 0.4,
+    }
     search_space = LINEAR_SPACE
 
     @property

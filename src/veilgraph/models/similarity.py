@@ -70,10 +70,11 @@ class L2(Similarity):
         return -torch.linalg.vector_norm(q - c, dim=-1)
 
     def table(self, q: Tensor, c: Tensor) -> Tensor:
-        squares = torch.baddbmm(
-            (q * q).sum(-1, keepdim=True) + (c * c).sum(-1).unsqueeze(1), q, c.transpose(1, 2), alpha=-2
-        )
-        return squares.clamp_(min=1e-12).sqrt_().neg_()
+        # The difference of large numbers is only known to about 1e-7 of them: below 1e-6 of them it counts as that,
+        # so that a gradient, which divides by the distance, keeps a norm of at most 1.
+        sizes = (q * q).sum(-1, keepdim=True) + (c * c).sum(-1).unsqueeze(1)
+        squares = torch.baddbmm(sizes, q, c.transpose(1, 2), alpha=-2)
+        return torch.maximum(squares, sizes.mul_(1e-6).clamp_(min=1e-12)).sqrt_().neg_()
 
     def pull(self, q: Tensor, c: Tensor, w: Tensor, scores: Tensor) -> tuple[Tensor, Tensor]:
         # ∂(−|q−c|)/∂q = −(q−c)/|q−c|, and scores = −|q−c|, so the weight on (q − c) is w / scores.

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from veilgraph import models
 from veilgraph.errors import UsageError
 from veilgraph.evaluate.popularity import popularity
 from veilgraph.files import write_text
@@ -16,7 +17,7 @@ from veilgraph.report.page import bars, curve, page, paragraph, table
 from veilgraph.runs import Run
 from veilgraph.train import complete_config, train
 
-QUESTIONS = (("patient/17", "hasDiagnosis"), ("patient/17", "mayBenefitFrom"), ("patient/17", "treatedBy"))
+QUESTIONS = ("hasDiagnosis", "mayBenefitFrom", "treatedBy")
 WARNING = (
     "This run was trained without privacy: whoever has the vectors may recover statements about patients from them. "
     "Its ledger records ε = ∞. Do not publish it."
@@ -37,17 +38,19 @@ def tell(
 ) -> dict[str, Any]:
     """Generate, check, split, train, evaluate, predict, and write report.html; returns the figures."""
     folder = Path(out)
-    if folder.exists() and any(folder.iterdir()):
-        if not (force and (folder / MARKER).exists()):
-            raise UsageError(
-                f"{out} exists already. Choose another --out, or add --force to replace an earlier demo."
-            )
-        shutil.rmtree(folder)
-    folder.mkdir(parents=True, exist_ok=True)
-    (folder / MARKER).touch()
+    replaced = folder.exists() and any(folder.iterdir())
+    if replaced and not (force and (folder / MARKER).exists()):
+        raise UsageError(
+            f"{out} exists already. Choose another --out, or add --force to replace an earlier demo."
+        )
+    models.model_class(model)
     began = time.perf_counter()
     note(f"1/5  A hospital of {patients:,} patients is made up.")
     whole = load("builtin:hospital", patients=patients, seed=seed)
+    if replaced:
+        shutil.rmtree(folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / MARKER).touch()
     note(f"     {whole}; integrity: {len(check(whole))} findings.")
     save(split(whole, valid=0.05, test=0.05, seed=seed), folder / "graph")
     graph = load(folder / "graph")
@@ -61,7 +64,8 @@ def tell(
     result = run.evaluate("test", details=True)
     chance = popularity(graph, "test")
     note("4/5  Asking about one patient.")
-    answers = {f"{head} {relation} ?": run.predict(head, relation, top=3) for head, relation in QUESTIONS}
+    head = f"patient/{min(17, patients - 1)}"
+    answers = {f"{head} {relation} ?": run.predict(head, relation, top=3) for relation in QUESTIONS}
     note("5/5  Writing the report.")
     seconds = time.perf_counter() - began
     report = folder / "report.html"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ from veilgraph.load import Graph, load
 from veilgraph.runs import Run, check_target
 from veilgraph.train.defaults import complete
 from veilgraph.train.loop import CHECKPOINT_SECONDS, Listener, run_epochs
-from veilgraph.train.plan import OrdinaryPlan
+from veilgraph.train.plan import OrdinaryPlan, refuse
 from veilgraph.train.state import CHECKPOINT
 
 __all__ = ["complete_config", "resume", "train"]
@@ -43,6 +44,7 @@ def train(
         raise InputError(f"{graph.source or 'the graph'} has no training statement.")
     config, _ = complete_config(graph, settings)
     model = models.create(config.model, config.dimension or 1, norm=config.norm)
+    refuse(model, config)
     run = Run.create(out, graph, config, dict(OrdinaryPlan.event))
     return _finish(run, graph, model, listener, checkpoint_seconds)
 
@@ -66,10 +68,13 @@ def resume(
 
 
 def _finish(run: Run, graph: Graph, model: models.Model, listener: Listener | None, seconds: float) -> Run:
-    run.forget_after(_checkpoint_epoch(run))
-    state, _ = run_epochs(graph, model, run.config, run.folder, listener=listener, checkpoint_seconds=seconds)
-    run.write_vectors(state, model)
-    return Run.open(run.folder)
+    with run.locked():
+        run.forget_after(_checkpoint_epoch(run))
+        state, _ = run_epochs(
+            graph, model, run.config, run.folder, listener=listener, checkpoint_seconds=seconds
+        )
+        run.write_vectors(state, model)
+    return replace(Run.open(run.folder), held=graph)
 
 
 def _checkpoint_epoch(run: Run) -> int:

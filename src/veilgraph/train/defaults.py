@@ -7,58 +7,62 @@ They read sizes only: numbers of entities, relations and statements.
 from __future__ import annotations
 
 import math
+from typing import Any
 
 from veilgraph.config import TrainConfig
 from veilgraph.load.graph import Graph
 from veilgraph.models.base import Model
 
-EXACT_CELLS = 3e11  # questions × entities × dimension an epoch may score; beyond, negatives are sampled
+EXACT_PRODUCTS = 1e12  # multiplications an epoch may spend on scoring all entities with a dot product …
+EXACT_DISTANCES = 2e10  # … or with a distance; beyond, wrong answers are sampled
+SMALL = 50_000  # statements; graphs up to here need dropout more than a penalty
 
 
 def complete(config: TrainConfig, graph: Graph, scorer: type[Model]) -> tuple[TrainConfig, str]:
     """The configuration with nothing left open, and one line saying what was chosen and why."""
-    entities, statements = len(graph.entities), len(graph.train)
-    chosen: dict[str, object] = {
-        "loss": "softmax",
+    entities, statements = len(graph.entities), max(len(graph.train), 1)
+    chosen: dict[str, Any] = {
         "optimiser": "adagrad",
         "reciprocal": True,
         "regulariser": "none",
+        **scorer.defaults,
     }
-    chosen.update(scorer.defaults)
     chosen.update({k: v for k, v in config.as_dict().items() if v is not None})
-    distance = chosen["loss"] in ("self-adversarial", "margin")
+    chosen.setdefault("dimension", _dimension(entities, scorer.multiple_of, chosen["model"] == "rescal"))
 
-    dimension = _dimension(entities, scorer.multiple_of, distance, chosen["model"] == "rescal")
-    chosen.setdefault("dimension", dimension)
-    affordable = 2 * statements * entities * int(str(chosen["dimension"])) <= EXACT_CELLS * 4
-    exact = not distance and scorer.separable and chosen["loss"] in ("softmax", "softplus") and affordable
-    chosen.setdefault("candidates", "all" if exact else "sampled")
-    chosen.setdefault("batch", _batch(statements))
-    chosen.setdefault(
-        "chunk", min(int(str(chosen["batch"])), 128 if distance or not scorer.separable else 1024)
-    )
-    chosen.setdefault("negatives", _negatives(entities, distance, scorer.separable))
-    chosen.setdefault("learning_rate", _rate(str(chosen["optimiser"]), distance))
-    chosen.setdefault("margin", 9.0 if distance else 1.0)
-    chosen.setdefault("temperature", 1.0)
-    chosen.setdefault("regulariser_weight", _penalty(str(chosen["regulariser"]), graph))
-    chosen.setdefault("dropout", 0.0)
-    chosen.setdefault("averaging", 0.0 if distance else 1.0)
-    chosen.setdefault("schedule", "plateau" if "valid" in graph.splits else "linear")
-    per_epoch = max(statements, 1)
-    chosen.setdefault("epochs", max(4, min(1000, math.ceil((2e8 if distance else 6e7) / per_epoch))))
-    has_valid = "valid" in graph.splits and len(graph.splits["valid"])
-    chosen.setdefault("validate_every", max(1, math.ceil(200_000 / per_epoch)) if has_valid else 0)
-    chosen.setdefault("patience", 6)
+    # All entities as candidates where an epoch can afford it, and with the loss that goes with it.
+    distance = scorer.defaults.get("loss") == "self-adversarial"
+    cost = 2.0 * statements * entities * chosen["dimension"]
+    affordable = scorer.separable and cost <= (EXACT_DISTANCES if distance else EXACT_PRODUCTS)
+    if affordable and config.loss is None and config.candidates != "sampled":
+        chosen["loss"] = "softmax"
+    fits = affordable and chosen["loss"] in ("softmax", "softplus")
+    chosen.setdefault("candidates", "all" if fits else "sampled")
+
+    rest: dict[str, Any] = {
+        "batch": _batch(statements),
+        "negatives": min(entities, (64 if distance else 1024) if scorer.separable else 32),
+        "learning_rate": _rate(chosen["optimiser"], chosen["candidates"] == "all" or statements <= SMALL),
+        "margin": 9.0 if distance else 1.0,
+        "temperature": 1.0,
+        "regulariser_weight": _penalty(chosen["regulariser"], statements),
+        "dropout": 0.2 if statements <= SMALL and scorer.separable else 0.0,
+        "averaging": 1.0,
+        "schedule": "plateau" if len(graph.splits.get("valid", ())) else "linear",
+        "epochs": max(4, min(1000, math.ceil((2e8 if distance else 6e7) / statements))),
+        "validate_every": math.ceil(200_000 / statements) if len(graph.splits.get("valid", ())) else 0,
+        "patience": 6,
+    }
+    for key, value in rest.items():
+        chosen.setdefault(key, value)
+    chosen.setdefault("chunk", min(chosen["batch"], 128 if distance or not scorer.separable else 1024))
     completed = config.with_values(**chosen)
     return completed, _explain(completed, entities, statements)
 
 
-def _dimension(entities: int, multiple: int, distance: bool, matrices: bool) -> int:
-    """Small graphs need few numbers; RESCAL's matrices grow with the square."""
-    wanted = 32 * 2 ** max(0, min(3, round(math.log2(max(entities, 64) / 100) / 2.5)))
-    if matrices:
-        wanted = min(wanted, 128)
+def _dimension(entities: int, multiple: int, matrices: bool) -> int:
+    """128 up to a few thousand entities, then 256; RESCAL's matrices grow with the square, so at most 128."""
+    wanted = 128 if entities < 5000 or matrices else 256
     return max(multiple, wanted // multiple * multiple)
 
 
@@ -67,17 +71,13 @@ def _batch(statements: int) -> int:
     return int(min(1024, max(128, 2 ** round(math.log2(max(statements, 2) / 100)))))
 
 
-def _negatives(entities: int, distance: bool, separable: bool) -> int:
-    return min(entities, (64 if distance else 1024) if separable else 32)
+def _rate(optimiser: str, quick: bool) -> float:
+    return {"sgd": 0.5, "adagrad": 0.1, "row-adagrad": 0.1, "adam": 0.01 if quick else 0.002}[optimiser]
 
 
-def _rate(optimiser: str, distance: bool) -> float:
-    return {"sgd": 0.5, "adagrad": 0.1, "row-adagrad": 0.1, "adam": 0.002}[optimiser]
-
-
-def _penalty(regulariser: str, graph: Graph) -> float:
-    """Dense graphs (many statements per entity) need less."""
-    return 0.05 if regulariser == "n3" else 0.01 if regulariser == "l2" else 0.0
+def _penalty(regulariser: str, statements: int) -> float:
+    """Large graphs need the penalty; small ones have dropout."""
+    return {"n3": 0.01 if statements <= SMALL else 0.05, "l2": 0.001}.get(regulariser, 0.0)
 
 
 def _explain(c: TrainConfig, entities: int, statements: int) -> str:
@@ -85,7 +85,8 @@ def _explain(c: TrainConfig, entities: int, statements: int) -> str:
         "all entities as candidates" if c.candidates == "all" else f"{c.negatives} shared negatives a side"
     )
     penalty = f", {c.regulariser} {c.regulariser_weight:g}" if c.regulariser != "none" else ""
+    dropout = f", dropout {c.dropout:g}" if c.dropout else ""
     return (
-        f"{c.model}: dimension {c.dimension}, {c.loss} loss over {wrong}, {c.optimiser} {c.learning_rate:g}{penalty}, "
+        f"{c.model}: dimension {c.dimension}, {c.loss} loss over {wrong}, {c.optimiser} {c.learning_rate:g}{penalty}{dropout}, "
         f"batches of {c.batch}, at most {c.epochs} epochs — from {entities:,} entities and {statements:,} statements."
     )

@@ -156,6 +156,7 @@ def exact(
         query = torch.cat(parts)
         if batch.keep is not None:
             query = query * batch.keep.query
+    scale = None if model.relation_scale is None else model.relation_scale[batch.relation[order]].unsqueeze(1)
     position = torch.empty_like(order).scatter_(0, order, torch.arange(len(order)))
     owner, statements = position.index_select(0, batch.owner), len(batch.answers)
     on_query = torch.empty_like(query)
@@ -169,10 +170,14 @@ def exact(
         own = owner[edges[i] : edges[i + 1]] - start
         answer = answers[edges[i] : edges[i + 1]]
         part = query.detach()[start : start + size].unsqueeze(0)
-        scores = model.similarity.table(part, p.entities.unsqueeze(0))[0]
+        table = model.similarity.table(part, p.entities.unsqueeze(0))
+        factor = 1.0 if scale is None else scale[start : start + size]
+        scores = table[0] if scale is None else table[0] * factor
         value, weights = _against_all(objective.loss.name, scores, own, answer, statements)
+        if scale is not None:
+            weights.mul_(factor)
         grad_query, grad_entities = model.similarity.pull(
-            part, p.entities.unsqueeze(0), weights.unsqueeze(0), scores.unsqueeze(0)
+            part, p.entities.unsqueeze(0), weights.unsqueeze(0), table
         )
         on_query[start : start + size] = grad_query[0]
         on_entities += grad_entities[0]
@@ -227,7 +232,10 @@ def _example_weight(batch: TripleBatch, b: int) -> Tensor:
 
 
 def _penalty(model: Model, objective: Objective) -> Callable[[Tensor], Tensor]:
-    return lambda rows: penalty_gradient(objective.regulariser, rows, model.multiple_of)
+    """The penalty's gradient; rows that are no entity-like vectors (RotatE's angles) have no complex parts."""
+    return lambda rows: penalty_gradient(
+        objective.regulariser, rows, model.multiple_of if rows.shape[1] == model.entity_width else 1
+    )
 
 
 def _penalise(
@@ -264,17 +272,15 @@ def _against_all(
     name: str, scores: Tensor, own: Tensor, answer: Tensor, statements: int
 ) -> tuple[float, Tensor]:
     """The loss of some questions against all entities, and its derivative on each score."""
-    right = scores[own, answer]
     if name == "softmax":
-        p = torch.softmax(scores, 1)
-        log_sum = scores.amax(1) - p.amax(1).log()
-        value = (log_sum[own] - right).sum()
-        weights = p.mul_(torch.bincount(own, minlength=len(scores)).unsqueeze(1))
+        weights = torch.softmax(scores, 1)
+        value = -weights[own, answer].clamp_(min=1e-37).log_().sum()
+        weights.mul_((torch.bincount(own, minlength=len(scores)) / statements).unsqueeze(1))
     else:
-        value = F.softplus(scores).sum() - right.sum()
-        weights = torch.sigmoid(scores)
-    weights.index_put_((own, answer), torch.tensor(-1.0), accumulate=True)
-    return float(value) / statements, weights.div_(statements)
+        value = F.softplus(scores).sum() - scores[own, answer].sum()
+        weights = torch.sigmoid(scores).div_(statements)
+    weights.index_put_((own, answer), torch.tensor(-1.0 / statements), accumulate=True)
+    return float(value) / statements, weights
 
 
 def _generic(model: GenericModel, p: Parameters, batch: TripleBatch, objective: Objective) -> Gradients:

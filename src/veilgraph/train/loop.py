@@ -71,28 +71,38 @@ def run_epochs(
     if folder is not None:
         state.restore(folder)
     validation = _Validation(graph, model, config, streams)
-    saved = time.perf_counter()
+    clock = _Clock(folder, state, checkpoint_seconds)
     epochs = config.epochs or 0
     with torch.no_grad():
         while not state.finished and state.epoch < epochs:
-            record = _epoch(plan, state, config, listener)
+            record = _epoch(plan, state, config, listener, clock)
             if validation.due(state.epoch) or (state.epoch == epochs and validation.wanted):
                 record |= validation.judge(state, config)
             if state.epoch >= epochs or (config.patience and state.stalled >= config.patience):
                 state.finished = True
             if folder is not None:
                 append_line(folder / "trace.jsonl", record)
-                if state.finished or time.perf_counter() - saved > checkpoint_seconds:
-                    state.save(folder)
-                    saved = time.perf_counter()
+                clock.tick(now=state.finished)
     return state, plan
 
 
+class _Clock:
+    """Writes a checkpoint when enough time has passed."""
+
+    def __init__(self, folder: Path | None, state: TrainingState, seconds: float) -> None:
+        self.folder, self.state, self.seconds, self.saved = folder, state, seconds, time.perf_counter()
+
+    def tick(self, *, now: bool = False) -> None:
+        if self.folder is not None and (now or time.perf_counter() - self.saved > self.seconds):
+            self.state.save(self.folder)
+            self.saved = time.perf_counter()
+
+
 def _epoch(
-    plan: OrdinaryPlan, state: TrainingState, config: TrainConfig, listener: Listener | None
+    plan: OrdinaryPlan, state: TrainingState, config: TrainConfig, listener: Listener | None, clock: _Clock
 ) -> dict[str, object]:
-    """All steps of one epoch; returns its line for the trace."""
-    began, total, count = time.perf_counter(), 0.0, 0
+    """The steps of one epoch that are still to do; returns its line for the trace."""
+    began, first, count = time.perf_counter(), state.step, 0
     steps, epochs = plan.steps_per_epoch, config.epochs or 1
     positives = len(plan.triples)
     plan.seconds = dict.fromkeys(plan.seconds, 0.0)
@@ -100,7 +110,10 @@ def _epoch(
     pause = max(1, steps // AVERAGES_PER_EPOCH)
     share = 1 - math.exp(-pause / max(steps, 1) / config.averaging) if config.averaging else 1.0
     for batch in plan.batches(state.epoch):
-        done = (state.epoch + count / max(steps, 1)) / epochs
+        count += 1
+        if count <= first:  # done before the checkpoint: drawn again only to keep the random streams in step
+            continue
+        done = (state.epoch + (count - 1) / max(steps, 1)) / epochs
         rate = (config.learning_rate or 0.0) * factor(config.schedule or "constant", done) * state.rate_factor
         loss = plan.step(state.parameters, state.optimisers, batch, rate)
         if loss != loss or loss in (float("inf"), float("-inf")):
@@ -108,19 +121,20 @@ def _epoch(
                 f"the loss became {loss} in epoch {state.epoch + 1}: the training diverged. "
                 f"Lower learning_rate (now {config.learning_rate:g}), or add a regulariser."
             )
-        total += loss
-        count += 1
+        state.step, state.loss = count, state.loss + loss
         if count % pause == 0 or count == steps:
             state.move_average(share)
+        clock.tick()
         now = time.perf_counter()
         if listener is not None and (now - told > 0.2 or count == steps):
             told = now
-            speed = count / (now - began)
+            speed = (count - first) / (now - began)
             left = (steps - count + (epochs - state.epoch - 1) * steps) / speed
             mrr = state.best_mrr if state.best_mrr >= 0 else None
-            rate_of = positives * count / max(steps, 1) / (now - began)
-            listener(Progress(state.epoch + 1, epochs, count, steps, total / count, mrr, rate_of, left))
-    state.epoch += 1
+            rate_of = positives * speed / max(steps, 1)
+            listener(Progress(state.epoch + 1, epochs, count, steps, state.loss / count, mrr, rate_of, left))
+    total = state.loss
+    state.epoch, state.step, state.loss = state.epoch + 1, 0, 0.0
     state.steps += count
     seconds = time.perf_counter() - began
     state.seconds += seconds
@@ -130,7 +144,7 @@ def _epoch(
         "steps": state.steps,
         "seconds": round(seconds, 4),
         **{f"{name}_seconds": round(value, 4) for name, value in plan.seconds.items()},
-        "positives_per_second": round(positives / max(seconds, 1e-9), 1),
+        "positives_per_second": round(positives * (count - first) / max(count, 1) / max(seconds, 1e-9), 1),
         "epsilon": None,
     }
 
@@ -146,7 +160,7 @@ class _Validation:
             return
         chosen = streams.numpy("validation").permutation(len(statements))[: config.validation_queries]
         self.statements = statements[np.sort(chosen)]
-        self.ranker = Ranker(np.concatenate([graph.train, statements]), len(graph.relations))
+        self.ranker = Ranker(graph.triples, len(graph.relations))
         self.model, self.reciprocal = model, bool(config.reciprocal)
 
     def due(self, epoch: int) -> bool:

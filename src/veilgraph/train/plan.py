@@ -36,6 +36,14 @@ from veilgraph.train.optim import Optimiser
 Batch = TripleBatch | QueryBatch
 
 
+def refuse(model: Model, config: TrainConfig) -> None:
+    """Raise for settings that contradict each other, before anything is written."""
+    if not model.separable and config.candidates == "all":
+        raise ConfigError(f"{model.name} is trained on sampled negatives only: set candidates=sampled.")
+    if config.candidates == "all" and config.loss not in ("softmax", "softplus"):
+        raise ConfigError(f"candidates=all goes with loss softmax or softplus, found {config.loss}.")
+
+
 class OrdinaryPlan:
     """Training without privacy: every statement once an epoch, in random order."""
 
@@ -50,10 +58,7 @@ class OrdinaryPlan:
         self.entities, self.relations = len(graph.entities), len(graph.relations)
         self.reciprocal = bool(config.reciprocal)
         self.triples = graph.train
-        if not model.separable and config.candidates == "all":
-            raise ConfigError(f"{model.name} is trained on sampled negatives only: set candidates=sampled.")
-        if config.candidates == "all" and config.loss not in ("softmax", "softplus"):
-            raise ConfigError(f"candidates=all goes with loss softmax or softplus, found {config.loss}.")
+        refuse(model, config)
         if self.reciprocal and model.relation_scale is not None:
             model.relation_scale = model.relation_scale.repeat(2)
         entities = self.entities if config.loss == "softmax" else 0

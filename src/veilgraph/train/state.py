@@ -8,6 +8,7 @@ from pathlib import Path
 
 from torch import Tensor
 
+from veilgraph.errors import RunError
 from veilgraph.files import read_tensors, write_tensors
 from veilgraph.load.graph import Graph
 from veilgraph.models.base import Model
@@ -27,7 +28,9 @@ class TrainingState:
     best: Parameters | None = None  # where validation was best
     average: Parameters | None = None  # moving average over the last epochs
     averaged: int = 0  # how many times it was moved
-    epoch: int = 0
+    epoch: int = 0  # epochs that are over
+    step: int = 0  # steps of the epoch that is not
+    loss: float = 0.0  # their sum
     steps: int = 0
     best_mrr: float = -1.0
     stalled: int = 0  # validations since the best one
@@ -35,7 +38,18 @@ class TrainingState:
     seconds: float = 0.0
     finished: bool = False
     numbers: tuple[str, ...] = field(
-        default=("averaged", "epoch", "steps", "best_mrr", "stalled", "rate_factor", "seconds", "finished"),
+        default=(
+            "averaged",
+            "epoch",
+            "step",
+            "loss",
+            "steps",
+            "best_mrr",
+            "stalled",
+            "rate_factor",
+            "seconds",
+            "finished",
+        ),
         repr=False,
     )
 
@@ -96,7 +110,12 @@ class TrainingState:
             self.keep_best()
         for part, p in self._parts().items():
             for name, table in tables(p).items():
-                table.copy_(tensors[f"{part}/{name}"])
+                saved = tensors[f"{part}/{name}"]
+                if saved.shape != table.shape:
+                    raise RunError(
+                        f"{folder}: the checkpoint does not fit config.yaml, which was changed. Undo the change."
+                    )
+                table.copy_(saved)
         for name, optimiser in self.optimisers.items():
             for key, value in optimiser.state.items():
                 value.copy_(tensors[f"optimiser/{name}/{key}"])

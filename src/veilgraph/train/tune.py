@@ -6,6 +6,7 @@ SQLite file, so a killed study goes on where it stopped; the best settings end u
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -14,9 +15,10 @@ import yaml
 
 from veilgraph import models
 from veilgraph.config import TrainConfig
-from veilgraph.errors import InputError, MissingExtraError
+from veilgraph.errors import InputError, MissingExtraError, UsageError
 from veilgraph.files import write_text
 from veilgraph.load import Graph, load
+from veilgraph.models.base import SearchSpace
 from veilgraph.train import complete_config
 from veilgraph.train.loop import Progress, run_epochs
 
@@ -44,19 +46,21 @@ def tune(
             "tuning needs a validation split: load the graph with --split random, or name one with valid.tsv."
         )
     base = TrainConfig.of(settings)
+    if trials < 1 or base.epochs == 0 or base.validate_every == 0:
+        raise UsageError("tuning needs at least one trial, one epoch and a validation.")
     space = models.model_class(base.model).search_space
     folder = Path(out)
     folder.mkdir(parents=True, exist_ok=True)
     study = optuna.create_study(
         storage=f"sqlite:///{folder / 'study.sqlite'}",
-        study_name=f"{base.model}-{graph.fingerprint[:12]}",
+        study_name=_study_name(base, graph),
         direction="maximize",
         load_if_exists=True,
-        sampler=optuna.samplers.TPESampler(seed=base.seed, n_startup_trials=8),
         pruner=optuna.pruners.MedianPruner(n_startup_trials=5, n_warmup_steps=1),
     )
     if not study.trials:
-        study.enqueue_trial({}, skip_if_exists=True)
+        study.enqueue_trial(_defaults(base, graph, space))
+    study.sampler = optuna.samplers.TPESampler(seed=base.seed + len(study.trials), n_startup_trials=8)
 
     def objective(trial: Any) -> float:
         chosen = {
@@ -98,6 +102,24 @@ def tune(
         "settings": study.best_params,
         "best": str(folder / "best.yaml"),
     }
+
+
+def _study_name(base: TrainConfig, graph: Graph) -> str:
+    """One study per graph and fixed settings: others must not be mixed in."""
+    fixed = {k: v for k, v in base.as_dict().items() if k != "threads"}
+    digest = hashlib.sha256(f"{graph.fingerprint} {sorted(fixed.items())}".encode()).hexdigest()
+    return f"{base.model}-{digest[:16]}"
+
+
+def _defaults(base: TrainConfig, graph: Graph, space: SearchSpace) -> dict[str, Any]:
+    """What an untuned training would use, as far as the space allows it: the first trial."""
+    complete = complete_config(graph, base)[0].as_dict()
+    inside = {
+        k: v in s if isinstance(s, list) else s[0] <= complete[k] <= s[1]
+        for k, s in space.items()
+        for v in [complete[k]]
+    }  # type: ignore[operator]
+    return {k: complete[k] for k in space if inside[k]}
 
 
 def _default(key: str) -> Any:
