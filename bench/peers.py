@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from pykeen.losses import NSSALoss, SoftplusLoss
+from pykeen.losses import InfoNCELoss, NSSALoss
 from pykeen.models import ComplEx, DistMult, RotatE, TransE
 from pykeen.sampling import BasicNegativeSampler
 from pykeen.training import SLCWATrainingLoop
@@ -19,6 +19,8 @@ from veilgraph.models.base import Model
 from veilgraph.models.parameters import Parameters
 
 MODELS = {"transe": TransE, "distmult": DistMult, "complex": ComplEx, "rotate": RotatE}
+
+RATES_OF_DISTANCES = {"transe": 1e-3, "rotate": 1e-3}  # PyKEEN's default step size; dot products get 0.005
 
 
 def factory(graph: Graph, split: str = "train") -> CoreTriplesFactory:
@@ -34,21 +36,29 @@ def create(name: str, graph: Graph, dimension: int, seed: int = 0) -> tuple[Any,
     """A PyKEEN model with ``dimension`` reals per entity and the loss it is usually trained with."""
     triples = factory(graph)
     width = dimension // 2 if name in ("complex", "rotate") else dimension
-    loss = (
-        NSSALoss(margin=9.0, adversarial_temperature=1.0) if name in ("transe", "rotate") else SoftplusLoss()
+    more: dict[str, Any] = {
+        "transe": {"scoring_fct_norm": 1, "entity_constrainer": None},
+        "distmult": {"entity_constrainer": None, "regularizer": None},
+    }.get(name, {})
+    model = MODELS[name](
+        triples_factory=triples, embedding_dim=width, loss=_loss(name), random_seed=seed, **more
     )
-    norm = {"scoring_fct_norm": 1, "entity_constrainer": None} if name == "transe" else {}
-    model = MODELS[name](triples_factory=triples, embedding_dim=width, loss=loss, random_seed=seed, **norm)
     return model, triples
+
+
+def _loss(name: str) -> Any:
+    """Self-adversarial for distances; sampled softmax for dot products (PyKEEN's default there hardly learns)."""
+    if name in RATES_OF_DISTANCES:
+        return NSSALoss(margin=9.0, adversarial_temperature=1.0)
+    return InfoNCELoss(margin=0.0, log_adversarial_temperature=0.0)
 
 
 class Training:
     """PyKEEN's stochastic local closed-world loop, epoch by epoch, Adam."""
 
-    def __init__(
-        self, name: str, graph: Graph, dimension: int, batch: int, negatives: int, rate: float
-    ) -> None:
+    def __init__(self, name: str, graph: Graph, dimension: int, batch: int, negatives: int) -> None:
         self.model, self.triples = create(name, graph, dimension)
+        rate = RATES_OF_DISTANCES.get(name, 0.005)
         optimiser = torch.optim.Adam(self.model.get_grad_params(), lr=rate)
         self.loop = SLCWATrainingLoop(
             model=self.model,
@@ -57,15 +67,17 @@ class Training:
             negative_sampler=BasicNegativeSampler,
             negative_sampler_kwargs={"num_negs_per_pos": negatives},
         )
-        self.batch = batch
+        self.batch, self.total = batch, 0
 
     def epochs(self, count: int) -> float:
         """Train; returns the seconds it took."""
+        self.total += count
         began = time.perf_counter()
         with torch.enable_grad():
             self.loop.train(
                 triples_factory=self.triples,
-                num_epochs=count,
+                num_epochs=self.total,
+                continue_training=self.total > count,
                 batch_size=self.batch,
                 use_tqdm=False,
                 use_tqdm_batch=False,

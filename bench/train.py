@@ -41,7 +41,7 @@ class Ours:
                 "model": name,
                 "dimension": dimension,
                 "batch": batch,
-                "negatives": negatives,
+                "negatives": negatives // 2,  # per side: as many per statement as the peer
                 "chunk": 128,
                 "candidates": "sampled",
                 **OURS[name],
@@ -72,17 +72,14 @@ def main(argv: list[str] | None = None) -> dict[str, Any]:
         __doc__, data="fb15k-237", dimension=128, batch=1024, negatives=32, epochs=10, repeats=3
     )
     parser.add_argument("--models", default="transe,distmult,complex,rotate")
-    parser.add_argument("--peer-rate", type=float, default=1e-3, help="PyKEEN's Adam step size")
     o = parser.parse_args(argv)
-    facts = settings(
-        data=o.data, dimension=o.dimension, batch=o.batch, negatives_per_positive=2 * o.negatives
-    )
+    facts = settings(data=o.data, dimension=o.dimension, batch=o.batch, negatives_per_positive=o.negatives)
     graph = benchmark(o.data)
     ranker = Ranker(graph.triples, len(graph.relations))
     ours, peers, ratios, quality = {}, {}, {}, {}
     for name in o.models.split(","):
         mine = Ours(name, graph, o.dimension, o.batch, o.negatives)
-        theirs = Training(name, graph, o.dimension, o.batch, o.negatives, o.peer_rate)
+        theirs = Training(name, graph, o.dimension, o.batch, o.negatives)
         mine.epoch()  # compile and warm up
         warm = Ours(name, graph, o.dimension, o.batch, o.negatives)
         times, peer_times = alternate(warm.epoch, lambda t=theirs: t.epochs(1), o.repeats)
