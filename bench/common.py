@@ -11,6 +11,7 @@ import sys
 import time
 import warnings
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 os.environ.setdefault("PYKEEN_QUIET", "1")
@@ -71,6 +72,12 @@ def seconds(function: Callable[[], object]) -> float:
     began = time.perf_counter()
     function()
     return time.perf_counter() - began
+
+
+def peak_memory() -> int:
+    """Peak resident bytes of this process alone (getrusage would inherit the parent's)."""
+    status = Path("/proc/self/status").read_text(encoding="ascii")
+    return int(status.split("VmHWM:")[1].split()[0]) * 1024
 
 
 def finish(result: dict[str, Any]) -> dict[str, Any]:

@@ -7,7 +7,6 @@ reported. Statements are random: only cost is measured here, quality is in quali
 from __future__ import annotations
 
 import json
-import resource
 import subprocess
 import sys
 import time
@@ -17,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 import torch
 
-from common import arguments, finish, median, say, settings
+from common import arguments, finish, median, peak_memory, say, settings
 from veilgraph import machine, models
 from veilgraph.load import Graph, Vocabulary
 from veilgraph.rng import Streams
@@ -101,7 +100,7 @@ def epoch(entities: int, statements: int, dimension: int, model: str) -> dict[st
         "dimension": dimension,
         "seconds": seconds,
         "positives_per_second": statements / seconds,
-        "peak_gigabytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6,
+        "peak_gigabytes": peak_memory() / 1e9,
         "loss_first": float(np.mean(losses[:100])),
         "loss_last": float(np.mean(losses[-100:])),
     }

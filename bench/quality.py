@@ -29,7 +29,7 @@ FB15K237: dict[str, dict[str, Any]] = {  # what differs from the defaults
     "transh": {"dimension": 100, "epochs": 12},
 }
 QUICK = {
-    "complex": {"dimension": 200, "schedule": "linear", "epochs": 4, "learning_rate": 0.15, "averaging": 0.25}
+    "complex": {"dimension": 200, "schedule": "linear", "epochs": 10, "averaging": 0.5}
 }
 FOUR = ("transe", "distmult", "complex", "rotate")
 SETS: dict[str, list[tuple[str, str, dict[str, Any]]]] = {

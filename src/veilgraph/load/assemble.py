@@ -9,7 +9,7 @@ import polars as pl
 import pyarrow as pa
 
 from veilgraph.load.graph import Graph
-from veilgraph.load.reader import Parts
+from veilgraph.load.reader import Parts, distinct
 from veilgraph.load.vocabulary import Vocabulary
 
 
@@ -25,7 +25,7 @@ def assemble(parts: Parts, source: str) -> Graph:
         for i, (column, rank) in enumerate(
             (("head", entity_rank), ("relation", relation_rank), ("tail", entity_rank))
         ):
-            np.take(rank, frame[column].to_physical().to_numpy(), out=array[:, i], mode="clip")
+            array[:, i] = rank[frame[column].to_physical().to_numpy()]
         splits[split] = array
     texts = None
     if parts.descriptions:
@@ -35,8 +35,8 @@ def assemble(parts: Parts, source: str) -> Graph:
 
 def _vocabulary(columns: Iterable[pl.Series], kind: str) -> tuple[Vocabulary, np.ndarray]:
     """The sorted distinct names, and for each physical code of the columns its place among them."""
-    distinct = pl.concat([column.unique() for column in columns]).unique()
-    table = pl.DataFrame({"name": distinct.cast(pl.String), "code": distinct.to_physical()}).sort("name")
+    names_seen = pl.concat([distinct(column) for column in columns]).unique()
+    table = pl.DataFrame({"name": names_seen.cast(pl.String), "code": names_seen.to_physical()}).sort("name")
     rank = np.zeros(int(table["code"].max() or 0) + 1, np.int32)  # type: ignore[call-overload, arg-type]
     rank[table["code"].to_numpy()] = np.arange(len(table), dtype=np.int32)
     names = table["name"].to_arrow()

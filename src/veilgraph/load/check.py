@@ -64,9 +64,11 @@ def _faults(graph: Graph) -> list[tuple[str, str, np.ndarray, str]]:
     seen_relations[graph.train[:, 1]] = True
     train_keys = np.sort(statement_keys(graph, graph.train))
     for split, array in graph.splits.items():
-        keys = train_keys if split == "train" else np.sort(statement_keys(graph, array))
-        if (keys[1:] == keys[:-1]).any():
-            faults.append(("duplicate", split, _repeated(statement_keys(graph, array)), "the repetitions"))
+        ordered = train_keys if split == "train" else np.sort(statement_keys(graph, array))
+        if (ordered[1:] == ordered[:-1]).any():
+            faults.append(
+                ("duplicate", split, _repeated(statement_keys(graph, array), ordered), "the repetitions")
+            )
         if split == "train":
             continue
         leaked = _contains(train_keys, statement_keys(graph, array))
@@ -95,8 +97,12 @@ def _empty_relations(graph: Graph) -> list[Finding]:
 
 def statement_keys(graph: Graph, array: np.ndarray) -> np.ndarray:
     """One integer per statement."""
-    wide = array.astype(np.int64)
-    return (wide[:, 0] * len(graph.relations) + wide[:, 1]) * len(graph.entities) + wide[:, 2]
+    keys = array[:, 0].astype(np.int64)
+    keys *= len(graph.relations)
+    keys += array[:, 1]
+    keys *= len(graph.entities)
+    keys += array[:, 2]
+    return keys
 
 
 def _contains(ordered: np.ndarray, keys: np.ndarray) -> np.ndarray:
@@ -106,11 +112,13 @@ def _contains(ordered: np.ndarray, keys: np.ndarray) -> np.ndarray:
     return np.asarray(ordered[place] == keys)
 
 
-def _repeated(keys: np.ndarray) -> np.ndarray:
-    """True for every occurrence but the first."""
-    order = np.argsort(keys, kind="stable")
+def _repeated(keys: np.ndarray, ordered: np.ndarray) -> np.ndarray:
+    """True for every occurrence but the first; ``ordered`` are the same keys, sorted."""
+    twice = np.unique(ordered[1:][ordered[1:] == ordered[:-1]])
+    where = np.flatnonzero(_contains(twice, keys))  # only these few need to be looked at in order
     again = np.zeros(len(keys), bool)
-    again[order[1:]] = keys[order[1:]] == keys[order[:-1]]
+    again[where] = True
+    again[where[np.unique(keys[where], return_index=True)[1]]] = False
     return again
 
 

@@ -12,7 +12,7 @@ from typing import NoReturn
 import polars as pl
 
 from veilgraph.errors import ReadError
-from veilgraph.load.reader import COLUMNS, Names, Parts, Reader, ReadOptions, regular_file
+from veilgraph.load.reader import COLUMNS, Names, Parts, Reader, ReadOptions, distinct, regular_file
 
 HEADERS = {
     ("head", "relation", "tail"),
@@ -64,7 +64,6 @@ def read_frame(source: str, options: ReadOptions, names: Names) -> pl.DataFrame:
                 skip_rows=int(header),
                 quote_char='"' if separator != "\t" else None,
                 schema=schema,
-                low_memory=True,
                 glob=False,
             )
             .select(COLUMNS)
@@ -87,7 +86,7 @@ def read_frame(source: str, options: ReadOptions, names: Names) -> pl.DataFrame:
 
 def _sizes(column: pl.Series) -> tuple[int, int]:
     """Bytes of the shortest and the longest name."""
-    sizes = column.unique().cast(pl.String).str.len_bytes()
+    sizes = distinct(column).cast(pl.String).str.len_bytes()
     return int(sizes.min() or 0), int(sizes.max() or 0)  # type: ignore[arg-type]
 
 

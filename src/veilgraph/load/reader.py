@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar
 
+import numpy as np
 import polars as pl
 
 COLUMNS = ("head", "relation", "tail")
@@ -63,6 +64,16 @@ class Reader(ABC):
     @abstractmethod
     def read(self, source: str, options: ReadOptions, names: Names) -> Parts:
         """All statements of the source; raises ReadError with file and line."""
+
+
+def distinct(column: pl.Series) -> pl.Series:
+    """One row for each name that occurs in a categorical column, by its codes alone (no hashing of rows)."""
+    codes = column.to_physical().to_numpy()
+    if not len(codes):
+        return column
+    place = np.full(int(codes.max()) + 1, -1, np.int64)
+    place[codes] = np.arange(len(codes))
+    return column.gather(place[place >= 0])
 
 
 def regular_file(source: str) -> Path:
