@@ -28,9 +28,7 @@ FB15K237: dict[str, dict[str, Any]] = {  # what differs from the defaults
     "transm": {"dimension": 200, "epochs": 40},
     "transh": {"dimension": 100, "epochs": 12},
 }
-QUICK = {
-    "complex": {"dimension": 200, "schedule": "linear", "epochs": 10, "averaging": 0.5}
-}
+QUICK = {"complex": {"dimension": 200, "schedule": "linear", "epochs": 10, "averaging": 0.5}}
 FOUR = ("transe", "distmult", "complex", "rotate")
 SETS: dict[str, list[tuple[str, str, dict[str, Any]]]] = {
     "fb15k-237": [("fb15k-237", model, chosen) for model, chosen in FB15K237.items()],
