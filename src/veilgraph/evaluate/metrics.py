@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from veilgraph.evaluate.ranking import Ranks
+from veilgraph.models.transm import distinct_counts
 
 CUTOFFS = (1, 3, 10)
 
@@ -47,10 +48,7 @@ def by_relation(ranks: Ranks, names: list[str]) -> dict[str, dict[str, float]]:
 
 def mapping_classes(train: np.ndarray, relations: int) -> np.ndarray:
     """«1-1», «1-N», «N-1» or «N-N» for each relation: N where there are more than 1.5 per other side (Bordes et al. 2013)."""
-    distinct = np.unique(train, axis=0)
-    statements = np.bincount(distinct[:, 1], minlength=relations)
-    heads = np.bincount(np.unique(distinct[:, [0, 1]], axis=0)[:, 1], minlength=relations)
-    tails = np.bincount(np.unique(distinct[:, [2, 1]], axis=0)[:, 1], minlength=relations)
+    statements, heads, tails = distinct_counts(train, relations)
     many_tails = statements / np.maximum(heads, 1) > 1.5
     many_heads = statements / np.maximum(tails, 1) > 1.5
     return np.array(

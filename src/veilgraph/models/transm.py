@@ -27,11 +27,17 @@ class TransM(TransE):
 
 def mapping_weights(triples: np.ndarray, relations: int) -> np.ndarray:
     """w_r for every relation; 1 for a relation without statements. A 1-1 relation has weight 1 / log 2."""
-    statements = heads = tails = np.zeros(relations, np.int64)
-    if len(triples):
-        distinct = np.unique(triples, axis=0)
-        statements = np.bincount(distinct[:, 1], minlength=relations)
-        heads = np.bincount(np.unique(distinct[:, [0, 1]], axis=0)[:, 1], minlength=relations)
-        tails = np.bincount(np.unique(distinct[:, [2, 1]], axis=0)[:, 1], minlength=relations)
+    statements, heads, tails = distinct_counts(triples, relations)
     spread = statements / np.maximum(heads, 1) + statements / np.maximum(tails, 1)
     return np.where(statements > 0, 1 / np.log(np.maximum(spread, 2)), 1.0).astype(np.float32)
+
+
+def distinct_counts(triples: np.ndarray, relations: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """How many distinct statements, heads and tails each relation has."""
+    if not len(triples):
+        return (np.zeros(relations, np.int64),) * 3
+    distinct = np.unique(triples, axis=0)
+    statements = np.bincount(distinct[:, 1], minlength=relations)
+    heads = np.bincount(np.unique(distinct[:, [0, 1]], axis=0)[:, 1], minlength=relations)
+    tails = np.bincount(np.unique(distinct[:, [2, 1]], axis=0)[:, 1], minlength=relations)
+    return statements, heads, tails
