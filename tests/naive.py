@@ -113,3 +113,34 @@ def exact(
     value = total / len(batch.answers)
     (value + objective.regulariser_weight * cost / len(batch.answers)).backward()
     return float(value.detach()), entities.grad, relations.grad
+
+
+def per_statement(
+    model: Model, p: Parameters, batch: TripleBatch, objective: Objective
+) -> list[tuple[Tensor, Tensor]]:
+    """Full-table gradients (entities, relations) of every statement alone, both sides, fillers included."""
+    b, sides = len(batch.triples), len(batch.negatives)
+    size, out = 2 * b // sides, []
+    for i in range(b):
+        entities, relations = p.entities.clone().requires_grad_(), p.relations.clone().requires_grad_()
+        q = Parameters(entities, relations, p.weights)
+        h, r, t = batch.triples[i].tolist()
+        total = torch.zeros(())
+        for side, source, target, row in (("tail", h, t, i // size), ("head", t, h, (b + i) // size)):
+            positive = one_sided(model, q, source, r, target, side, objective.reciprocal)
+            wrong = torch.stack(
+                [
+                    torch.tensor(-math.inf)
+                    if n in (h, t)
+                    else one_sided(model, q, source, r, n, side, objective.reciprocal)
+                    for n in batch.negatives[row].tolist()
+                ]
+            )
+            total = total + loss_of(objective, positive, wrong)
+        if objective.regulariser_weight:
+            backward = r + len(p.relations) // 2 if objective.reciprocal else r
+            rows = penalty(objective, model, entities[h]) + penalty(objective, model, entities[t])
+            both = penalty(objective, model, relations[r]) + penalty(objective, model, relations[backward])
+            total = total + objective.regulariser_weight * (2 * rows + both)
+        out.append(torch.autograd.grad(total, (entities, relations), materialize_grads=True))
+    return out

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from veilgraph.rng import NAMES, Streams, noise_generator
+from veilgraph.rng import NAMES, Streams
+from veilgraph.train.private.gauss import source
 
 
 def test_streams_are_repeatable_and_distinct() -> None:
@@ -20,4 +21,5 @@ def test_streams_are_repeatable_and_distinct() -> None:
 def test_noise_has_no_seed() -> None:
     with pytest.raises(ValueError, match="no random stream"):
         Streams(7).numpy("noise")
-    assert noise_generator().integers(1 << 60) != noise_generator().integers(1 << 60)
+    assert source().normal(1)[0] != source().normal(1)[0]
+    assert source(secure=True).normal(1)[0] != source(secure=True).normal(1)[0]

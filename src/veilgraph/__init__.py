@@ -28,6 +28,7 @@ __all__ = [
     "export",
     "fix",
     "load",
+    "mark",
     "open_run",
     "predict",
     "resume",
@@ -35,6 +36,7 @@ __all__ = [
     "split",
     "train",
     "tune",
+    "verify",
 ]
 
 _HOMES = {
@@ -46,6 +48,7 @@ _HOMES = {
     "export": ("veilgraph.export", "export"),
     "fix": ("veilgraph.load.check", "fix"),
     "load": ("veilgraph.load", "load"),
+    "mark": ("veilgraph.mark.rules", "mark"),
     "open_run": ("veilgraph.runs", "open_run"),
     "predict": ("veilgraph.evaluate", "predict"),
     "resume": ("veilgraph.train", "resume"),
@@ -53,6 +56,7 @@ _HOMES = {
     "split": ("veilgraph.load.split", "split"),
     "train": ("veilgraph.train", "train"),
     "tune": ("veilgraph.train.tune", "tune"),
+    "verify": ("veilgraph.certify", "verify"),
 }
 
 
@@ -77,6 +81,7 @@ class _Session(ModuleType):
 sys.modules[__name__].__class__ = _Session
 
 if TYPE_CHECKING:
+    from veilgraph.certify import verify as verify
     from veilgraph.errors import VeilError
     from veilgraph.evaluate import evaluate as evaluate
     from veilgraph.evaluate.predict import predict as predict
@@ -86,6 +91,7 @@ if TYPE_CHECKING:
     from veilgraph.load.graph import Graph
     from veilgraph.load.split import split
     from veilgraph.load.store import save
+    from veilgraph.mark.rules import mark as mark
     from veilgraph.runs import Run, open_run
     from veilgraph.train import resume, train
     from veilgraph.train.tune import tune

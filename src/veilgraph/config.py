@@ -132,6 +132,56 @@ class TrainConfig:
         0, int, "Fixes initialisation, sampling and negatives (never privacy noise).", low=0, high=2**63 - 1
     )
     threads: int | None = _setting(None, int, "Processor threads; all, if not given.", low=1, high=1024)
+    # --- privacy ---
+    epsilon: float | None = _setting(
+        None,
+        float,
+        "Privacy budget for confidential statements; training becomes private.",
+        low=1e-3,
+        high=1e6,
+    )
+    delta: float | None = _setting(
+        None, float, "Probability that the promise may fail (1e-6 if not given).", low=1e-30, high=0.5
+    )
+    mechanism: str | None = _setting(
+        None,
+        str,
+        "How noise is added: see veil list mechanisms.",
+        "lazy",
+        "dense",
+        "adafest",
+        "select",
+        "touched",
+    )
+    drop_confidential: bool = _setting(False, bool, "Learn from unrestricted statements only.")
+    private_parameters: str = _setting(
+        "all", str, "What confidential statements may move.", "all", "relations", "entities"
+    )
+    clip: float | None = _setting(None, float, "Largest gradient norm of one unit.", low=1e-9, high=1e9)
+    noise_multiplier: float | None = _setting(
+        None, float, "Noise in units of the clip; from epsilon, if not given.", low=1e-3, high=1e7
+    )
+    sample_rate: float | None = _setting(
+        None, float, "Chance of a unit to be in a private step.", low=1e-9, high=1
+    )
+    private_steps: int | None = _setting(None, int, "Private steps in all.", low=0, high=10_000_000)
+    private_optimiser: str | None = _setting(
+        None, str, "How private steps move rows.", "sgd", "adagrad", "row-adagrad", "adam"
+    )
+    private_learning_rate: float | None = _setting(
+        None, float, "Step size of private steps.", low=0, high=1e6
+    )
+    order: str = _setting(
+        "interleaved", str, "When private steps are taken.", "interleaved", "unrestricted-first"
+    )
+    secure_noise: bool = _setting(False, bool, "Noise from a cryptographic generator (slower).")
+    insecure_noise_seed: int | None = _setting(
+        None,
+        int,
+        "For tests: repeatable noise, which protects nothing and is recorded as such.",
+        low=0,
+        high=2**63 - 1,
+    )
 
     @classmethod
     def settings(cls) -> dict[str, Setting]:
@@ -154,9 +204,18 @@ class TrainConfig:
         """The same with some keys changed."""
         return TrainConfig.of({**dataclasses.asdict(self), **values})
 
+    @property
+    def private(self) -> bool:
+        """Whether confidential statements are learnt from with noise."""
+        return self.epsilon is not None or self.noise_multiplier is not None
+
     def as_dict(self) -> dict[str, Any]:
         """All keys and values."""
         return dataclasses.asdict(self)
+
+
+_NAMES = list(TrainConfig.__dataclass_fields__)
+PRIVACY = tuple(_NAMES[_NAMES.index("epsilon") :])  # settings that stay open in an ordinary training
 
 
 def read_yaml(path: str | Path) -> dict[str, Any]:

@@ -19,9 +19,14 @@ def write_text(path: Path, text: str) -> None:
     draft.replace(path)
 
 
+def as_json(value: Any) -> str:
+    """The text of a JSON file."""
+    return json.dumps(value, indent=2, ensure_ascii=False) + "\n"
+
+
 def write_json(path: Path, value: Any) -> None:
     """Replace a JSON file in one step."""
-    write_text(path, json.dumps(value, indent=2, ensure_ascii=False) + "\n")
+    write_text(path, as_json(value))
 
 
 def write_tensors(path: Path, tensors: Mapping[str, Any], metadata: Mapping[str, str] | None = None) -> None:

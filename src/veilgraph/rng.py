@@ -1,8 +1,8 @@
 """Named random streams: each purpose has its own, so that changing one never shifts another.
 
 A stream is found again from (seed, name, position) alone — no state is stored, which is what lets a killed run
-continue bit for bit. Privacy noise is the exception: it comes from fresh operating-system entropy, never from the
-run's seed, because whoever knows the seed could subtract the noise.
+continue bit for bit. Privacy noise is the exception (train/private/gauss.py): it comes from fresh entropy, never from
+the run's seed, because whoever knows the seed could subtract the noise.
 
 >>> Streams(7).numpy("negatives", 3).integers(100) == Streams(7).numpy("negatives", 3).integers(100)
 True
@@ -16,7 +16,7 @@ import numpy as np
 
 from veilgraph.errors import ConfigError
 
-NAMES = ("init", "sampling", "negatives", "split", "generate", "validation")
+NAMES = ("init", "sampling", "negatives", "split", "generate", "validation", "private")
 
 
 @dataclass(frozen=True)
@@ -34,8 +34,3 @@ class Streams:
         if name not in NAMES:
             raise ValueError(f"no random stream is called {name!r}; there are {', '.join(NAMES)}")
         return np.random.Generator(np.random.SFC64([self.seed, NAMES.index(name), *position]))
-
-
-def noise_generator() -> np.random.Generator:
-    """A generator for privacy noise: fresh entropy from the operating system, never stored, never repeatable."""
-    return np.random.Generator(np.random.SFC64())

@@ -1,23 +1,29 @@
 """The run folder is the product: it can be resumed, evaluated, queried by name, exported and served.
 
-    config.yaml              every setting, as chosen
-    trace.jsonl              one line per epoch: loss, ε, timings
-    ledger.jsonl             what was spent (here: one non-private event)
-    entities.safetensors     a row per entity      vocabulary.parquet    the names of the rows
-    relations.safetensors    a row per relation    metrics.json          for the curator
-    checkpoint.safetensors   only while training
+    may be published                                     for the curator only
+    config.yaml              every setting, as chosen    curator.json             which graph it was, and the salt
+    ledger.jsonl             what was spent              trace.jsonl              loss, ε, timings per epoch
+    certificate.json         what it promises            metrics.json             evaluations
+    entities.safetensors     a row per entity            checkpoint.safetensors   only while training
+    relations.safetensors    a row per relation
+    vocabulary.parquet       the names of the rows
 
-No statement of the graph is in it, and nothing is pickled.
+A hash of confidential data is confidential (whoever guesses a statement can test the guess), so config.yaml holds a
+commitment: a keyed hash under a salt that stays with the curator. No statement is in the folder; nothing is pickled.
 """
 
 from __future__ import annotations
 
 import fcntl
+import hashlib
+import hmac
 import json
+import math
 import os
+import secrets
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
@@ -26,9 +32,10 @@ from typing import TYPE_CHECKING, Any
 
 import yaml
 
+from veilgraph.account.ledger import Ledger
 from veilgraph.config import TrainConfig, read_yaml
-from veilgraph.errors import RunError, UsageError
-from veilgraph.files import append_line, read_lines, read_tensors, write_tensors, write_text
+from veilgraph.errors import RunError, UsageError, VerificationError
+from veilgraph.files import read_lines, read_tensors, write_json, write_tensors, write_text
 
 if TYPE_CHECKING:
     from veilgraph.evaluate.ranking import Ranker
@@ -41,6 +48,10 @@ if TYPE_CHECKING:
 CONFIG, TRACE, LEDGER = "config.yaml", "trace.jsonl", "ledger.jsonl"
 ENTITIES, RELATIONS, WEIGHTS = "entities.safetensors", "relations.safetensors", "weights.safetensors"
 VOCABULARY, METRICS = "vocabulary.parquet", "metrics.json"
+CURATOR, CERTIFICATE = "curator.json", "certificate.json"
+DELTA = 1e-6
+
+Settle = Callable[[Ledger], tuple[TrainConfig, dict[str, Any]]]
 
 
 @dataclass(frozen=True)
@@ -58,22 +69,29 @@ class Run:
         )
 
     @classmethod
-    def create(cls, folder: str | Path, graph: Graph, config: TrainConfig, event: dict[str, str]) -> Run:
-        """A new run folder; refuses a folder that is in use."""
+    def create(cls, folder: str | Path, graph: Graph, settle: Settle, *, open_data: bool) -> Run:
+        """A new run folder; refuses a folder that is in use. ``settle`` is called with the ledger, to charge and choose.
+
+        ``open_data`` says that nothing is promised about the graph: its plain fingerprint may then be stored.
+        """
         path = Path(folder)
         check_target(path)
         path.parent.mkdir(parents=True, exist_ok=True)
-        facts = {
-            "graph": relative_source(graph.source, path),
-            "fingerprint": graph.fingerprint,
-            "entities": len(graph.entities),
-            "relations": len(graph.relations),
-            "statements": len(graph.train),
-        }
         draft = Path(tempfile.mkdtemp(prefix=f".{path.name}-", dir=path.parent))
         try:
-            append_line(draft / LEDGER, event)
+            config, chosen = settle(Ledger(draft / LEDGER))
+            salt = secrets.token_hex(32)
+            facts = {
+                "graph": relative_source(graph.source, path),
+                "commitment": graph.fingerprint if open_data else commitment(graph, salt),
+                "entities": len(graph.entities),
+                "relations": len(graph.relations),
+                "unit": graph.marks.unit if graph.marks is not None else "statement",
+                "per_unit": graph.marks.per_unit if graph.marks is not None else 1,
+                **chosen,
+            }
             _write_vocabulary(draft, graph)
+            write_json(draft / CURATOR, {"salt": None if open_data else salt})
             document = {**facts, "settings": config.as_dict()}
             write_text(draft / CONFIG, yaml.safe_dump(document, sort_keys=False, allow_unicode=True))
             draft.chmod(0o755)
@@ -96,7 +114,7 @@ class Run:
         settings = document.pop("settings", None)
         if not isinstance(settings, dict):
             raise RunError(f"{path / CONFIG} has no settings: it was not written by veil train.")
-        if not {"graph", "fingerprint", "statements"} <= document.keys():
+        if not {"graph", "commitment", "statements"} <= document.keys():
             raise RunError(f"{path / CONFIG} does not say which graph it belongs to: it is damaged.")
         return cls(path, TrainConfig.of(settings), document)
 
@@ -106,11 +124,48 @@ class Run:
         return (self.folder / ENTITIES).is_file() and (self.folder / RELATIONS).is_file()
 
     @property
+    def ledger(self) -> Ledger:
+        """What was spent; a run without a ledger is an error, not a run that spent nothing."""
+        found = Ledger(self.folder / LEDGER)
+        if not found.lines:
+            raise VerificationError(f"{self.folder} has no {LEDGER}: what was spent is not known.")
+        return found
+
+    @property
+    def guarantee(self) -> str:
+        """dp, none, or «as published, not differentially private»."""
+        if not self.config.private:
+            return "dp" if self.config.drop_confidential else "none"
+        from veilgraph.train.private.mechanisms import mechanism_class
+
+        promised = mechanism_class(self.config.mechanism or "lazy").guarantee
+        return "none" if promised == "dp" and not self.ledger.private else promised
+
+    @property
+    def epsilon(self) -> float | None:
+        """ε at the run's δ; None (infinite) where nothing is promised."""
+        found = self.ledger.spent(self.config.delta or DELTA).epsilon
+        return found if found < math.inf else None
+
+    # --- what it promises ------------------------------------------------------------------------------------------
+    @property
+    def certificate(self) -> dict[str, Any]:
+        """What certificate.json says; ``print(run.certificate["statement"])`` says it in words."""
+        self.require_finished()
+        try:
+            return dict(json.loads((self.folder / CERTIFICATE).read_text(encoding="utf-8")))
+        except FileNotFoundError:
+            raise RunError(f"{self.folder} has no {CERTIFICATE}: it was deleted.") from None
+        except ValueError as error:
+            raise VerificationError(f"{self.folder / CERTIFICATE} is damaged: {error}") from None
+
+    @property
     def trace(self) -> list[dict[str, Any]]:
         """One line per epoch."""
         return read_lines(self.folder / TRACE)
 
-    def _require_finished(self) -> None:
+    def require_finished(self) -> None:
+        """Raise unless the vectors are there."""
         if not self.finished:
             raise RunError(f"{self.folder} is not finished. Continue it with: veil resume {self.folder}")
 
@@ -134,7 +189,7 @@ class Run:
 
         from veilgraph.models.parameters import Parameters
 
-        self._require_finished()
+        self.require_finished()
         try:
             entities = read_tensors(self.folder / ENTITIES)[0]["rows"]
             relations = read_tensors(self.folder / RELATIONS)[0]["rows"]
@@ -150,7 +205,7 @@ class Run:
         """The scorer, ready to score."""
         from veilgraph import models
 
-        self._require_finished()
+        self.require_finished()
         model = models.create(self.config.model, self.config.dimension or 1, norm=self.config.norm)
         tensors = read_tensors(self.folder / RELATIONS)[0]
         model.relation_scale = tensors.get("scale")
@@ -191,13 +246,23 @@ class Run:
         if source is None and self.held is not None:
             return self.held
         found = load(source if source is not None else self.graph_source)
-        if found.fingerprint != self.facts["fingerprint"]:
+        if not self.is_of(found):
             raise RunError(
-                f"{found.source or 'this graph'} is not the graph of {self.folder}: its fingerprint is "
-                f"{found.fingerprint[:12]}…, the run's {str(self.facts['fingerprint'])[:12]}…. "
+                f"{found.source or 'this graph'} is not the graph of {self.folder}: names, statements or marks differ. "
                 "Name the right one with --graph."
             )
         return found
+
+    def is_of(self, graph: Graph) -> bool:
+        """Whether this run was trained on that graph; without the curator's salt only the sizes can be compared."""
+        promised = str(self.facts["commitment"])
+        if not (self.folder / CURATOR).is_file():
+            return (len(graph.entities), len(graph.relations)) == (
+                self.facts["entities"],
+                self.facts["relations"],
+            )
+        salt = json.loads((self.folder / CURATOR).read_text(encoding="utf-8")).get("salt")
+        return (graph.fingerprint if salt is None else commitment(graph, salt)) == promised
 
     @property
     def graph_source(self) -> str:
@@ -213,7 +278,10 @@ class Run:
 
     @cached_property
     def known(self) -> Ranker | None:
-        """The known statements, to leave them out of answers; None if the graph is not at hand."""
+        """The known statements, to leave them out of answers; None if the graph is not at hand.
+
+        In a run with a guarantee only unrestricted ones: an answer that is missing would betray a confidential one.
+        """
         from veilgraph.evaluate.ranking import Ranker
 
         if self.held is None:
@@ -225,8 +293,12 @@ class Run:
                 and not Path(self.graph_source).exists()
             ):
                 return None
+        from veilgraph.mark import unrestricted
+
         graph = self.graph()
-        return Ranker(graph.triples, len(graph.relations))
+        return Ranker(
+            (graph if self.guarantee == "none" else unrestricted(graph)).triples, len(graph.relations)
+        )
 
     # --- writing ------------------------------------------------------------------------------------------------
     def write_vectors(self, state: TrainingState, model: Model) -> None:
@@ -290,6 +362,12 @@ def relative_source(source: str, folder: Path) -> str:
     if not source or "://" in source or source.startswith("builtin:"):
         return source
     return os.path.relpath(Path(source).resolve(), folder.resolve())
+
+
+def commitment(graph: Graph, salt: str) -> str:
+    """A keyed hash of names, statements and marks: binding for the curator, silent to everybody else."""
+    marks = graph.marks.fingerprint if graph.marks is not None else "unmarked"
+    return hmac.new(bytes.fromhex(salt), f"{graph.fingerprint} {marks}".encode(), hashlib.sha256).hexdigest()
 
 
 def _write_vocabulary(folder: Path, graph: Graph) -> None:

@@ -198,7 +198,8 @@ def test_close_pairs_have_bounded_l2_gradients() -> None:
     q = torch.randn(1, 1, 128, generator=torch.Generator().manual_seed(0))
     for distance in (1e-1, 1e-3, 1e-5, 0.0):
         c = q + distance * torch.nn.functional.normalize(torch.ones_like(q), dim=-1)
-        on_q, on_c = L2_DISTANCE.pull(q, c, torch.ones(1, 1, 1), L2_DISTANCE.table(q, c))
+        given = (q, c, torch.ones(1, 1, 1), L2_DISTANCE.table(q, c))
+        on_q, on_c = L2_DISTANCE.pull_query(*given), L2_DISTANCE.pull_candidates(*given)
         assert float(on_q.norm()) <= 1.01
         assert float(on_c.norm()) <= 1.01
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from tests.conftest import random_graph
-from veilgraph.config import TrainConfig
+from veilgraph.config import PRIVACY, TrainConfig
 from veilgraph.errors import ConfigError, InputError, RunError, UsageError
 from veilgraph.load import Graph
 from veilgraph.runs import Run
@@ -73,7 +73,7 @@ def test_early_stopping_keeps_the_best(hospital: Graph, tmp_path: Path) -> None:
 def test_defaults_are_complete_and_explained(hospital: Graph) -> None:
     for model in ("complex", "transe", "rescal", "transh"):
         config, line = complete_config(hospital, {"model": model})
-        assert all(v is not None for v in config.as_dict().values())
+        assert all(v is not None for k, v in config.as_dict().items() if k not in PRIVACY)
         assert model in line
         assert str(config.dimension) in line
         assert f"{len(hospital.entities):,} entities" in line
@@ -96,9 +96,13 @@ def test_run_folder_holds_what_it_should(hospital: Graph, tmp_path: Path) -> Non
         "entities.safetensors",
         "relations.safetensors",
         "vocabulary.parquet",
+        "certificate.json",
+        "curator.json",
     } == names
-    event = json.loads((run.folder / "ledger.jsonl").read_text())
-    assert event["event"] == "NonPrivate"
+    entry = json.loads((run.folder / "ledger.jsonl").read_text())
+    assert entry["charge"]["event"] == "non-private"
+    assert (run.guarantee, run.epsilon) == ("none", None)
+    assert "No privacy is promised" in run.certificate["statement"]
     with pytest.raises(UsageError, match="finished run"):
         quick(hospital, tmp_path / "run")
 

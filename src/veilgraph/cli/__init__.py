@@ -13,10 +13,12 @@ from typing import NoReturn
 VERBS = {
     "demo": "The whole story on a built-in hospital graph.",
     "load": "Read a graph from any source, check it, and save it as a folder.",
+    "mark": "Say which statements are confidential, and whose they are.",
     "train": "Learn embeddings of a graph.",
     "resume": "Continue a training that was stopped.",
     "evaluate": "Rank held-out statements among all entities.",
     "predict": "Answer (head, relation, ?) or (?, relation, tail) by name.",
+    "certificate": "What a run promises, in words and numbers; verify checks it.",
     "tune": "Search for good settings.",
     "export": "Write the vectors for other tools.",
     "list": "What there is: models, losses, optimisers, readers, formats, datasets.",

@@ -45,6 +45,8 @@ def _text(value: Any) -> str:
     if isinstance(value, int):
         return f"{value:,}"
     if isinstance(value, float):
+        if 0 < abs(value) < 1e-3:
+            return f"{value:.3g}"
         return f"{value:,.4f}" if abs(value) < 10 else f"{value:,.1f}"
     return str(value)
 

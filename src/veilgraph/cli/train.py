@@ -22,16 +22,19 @@ def run(options: argparse.Namespace) -> dict[str, Any]:
     """Train and summarise."""
     from veilgraph.cli.terminal import TrainingProgress, note
     from veilgraph.load import load
-    from veilgraph.train import complete_config, train
+    from veilgraph.train import train
 
     settings = chosen_settings(options)
     graph = load(options.graph)
-    config, explanation = complete_config(graph, settings)
-    note(explanation)
-    out = options.out or f"{config.model.replace(':', '-')}-run"
+    out = options.out or f"{settings.get('model', 'complex').replace(':', '-')}-run"
     progress = TrainingProgress()
     finished = train(
-        graph, out=out, listener=progress, checkpoint_seconds=options.checkpoint_seconds, **settings
+        graph,
+        out=out,
+        listener=progress,
+        explain=note,
+        checkpoint_seconds=options.checkpoint_seconds,
+        **settings,
     )
     progress.close()
     return summary(finished)
@@ -42,19 +45,28 @@ def summary(finished: Any) -> dict[str, Any]:
     trace = finished.trace
     seconds = sum(line["seconds"] for line in trace)
     best = max((line["valid_mrr"] for line in trace if "valid_mrr" in line), default=None)
+    config = finished.config
     return {
         "run": str(finished.folder),
-        "model": finished.config.model,
+        "model": config.model,
         "epochs": len(trace),
         "steps": trace[-1]["steps"] if trace else 0,
         "seconds": round(seconds, 3),
-        "positives_per_second": round(len(trace) * finished.facts["statements"] / seconds, 1)
+        "positives_per_second": round(
+            sum(line["positives_per_second"] * line["seconds"] for line in trace) / seconds, 1
+        )
         if seconds
         else 0.0,
         "valid_mrr": best,
-        "epsilon": None,
-        "delta": None,
-        "guarantee": "none",
+        "epsilon": finished.epsilon,
+        "delta": config.delta if config.private else None,
+        "guarantee": finished.guarantee,
+        "mechanism": config.mechanism if config.private else None,
+        "unit": finished.facts["unit"] if config.private else None,
+        "noise_multiplier": config.noise_multiplier,
+        "sample_rate": config.sample_rate if config.private else None,
+        "clip_norm": config.clip if config.private else None,
+        "private_steps": config.private_steps if config.private else None,
     }
 
 
@@ -62,5 +74,5 @@ def show(result: dict[str, Any]) -> None:
     """For people."""
     from veilgraph.cli.terminal import facts
 
-    shown = {k: v for k, v in result.items() if k not in ("epsilon", "delta", "run")}
+    shown = {k: v for k, v in result.items() if k != "run" and v is not None}
     facts(shown, f"run {result['run']}")

@@ -52,7 +52,8 @@ def fix(graph: Graph) -> Graph:
     for split, array in splits.items():
         renamed[split] = np.column_stack([array[:, 0], place[array[:, 1]], array[:, 2]])
     relations = Vocabulary(graph.relations.names(used), "relation")
-    return Graph(graph.entities, relations, renamed, graph.descriptions, "", graph.extra)
+    marks = graph.with_splits(splits).marks
+    return Graph(graph.entities, relations, renamed, graph.descriptions, "", graph.extra, marks)
 
 
 def _faults(graph: Graph) -> list[tuple[str, str, np.ndarray, str]]:
@@ -62,19 +63,17 @@ def _faults(graph: Graph) -> list[tuple[str, str, np.ndarray, str]]:
     seen_entities[graph.train[:, [0, 2]]] = True
     seen_relations = np.zeros(len(graph.relations), bool)
     seen_relations[graph.train[:, 1]] = True
-    train_keys = np.sort(statement_keys(graph, graph.train))
+    train_keys = np.sort(graph.keys(graph.train))
     for split, array in graph.splits.items():
-        ordered = train_keys if split == "train" else np.sort(statement_keys(graph, array))
+        ordered = train_keys if split == "train" else np.sort(graph.keys(array))
         if (ordered[1:] == ordered[:-1]).any():
-            faults.append(
-                ("duplicate", split, _repeated(statement_keys(graph, array), ordered), "the repetitions")
-            )
+            faults.append(("duplicate", split, _repeated(graph.keys(array), ordered), "the repetitions"))
         if split == "train":
             continue
-        leaked = _contains(train_keys, statement_keys(graph, array))
+        leaked = _contains(train_keys, graph.keys(array))
         if split == "test" and "valid" in graph.splits:
-            valid = np.sort(statement_keys(graph, graph.splits["valid"]))
-            leaked |= _contains(valid, statement_keys(graph, array))
+            valid = np.sort(graph.keys(graph.splits["valid"]))
+            leaked |= _contains(valid, graph.keys(array))
         faults.append(("leak (already in an earlier split)", split, leaked, "them here"))
         unseen = ~(seen_entities[array[:, 0]] & seen_entities[array[:, 2]])
         faults.append(("statement with an entity unseen in train", split, unseen, "them"))
@@ -93,16 +92,6 @@ def _empty_relations(graph: Graph) -> list[Finding]:
     return [
         Finding("relation without a statement", "train", len(empty), name, "--fix drops those used nowhere")
     ]
-
-
-def statement_keys(graph: Graph, array: np.ndarray) -> np.ndarray:
-    """One integer per statement."""
-    keys = array[:, 0].astype(np.int64)
-    keys *= len(graph.relations)
-    keys += array[:, 1]
-    keys *= len(graph.entities)
-    keys += array[:, 2]
-    return keys
 
 
 def _contains(ordered: np.ndarray, keys: np.ndarray) -> np.ndarray:

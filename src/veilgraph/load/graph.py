@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from veilgraph.errors import UnknownNameError
+from veilgraph.load.marks import Marks
 from veilgraph.load.vocabulary import Vocabulary
 
 SPLITS = ("train", "valid", "test")
@@ -21,8 +22,9 @@ SPLITS = ("train", "valid", "test")
 class Graph:
     """Statements as ``[n, 3]`` int32 arrays (head, relation, tail), by split, with the names behind the ids.
 
-    ``descriptions`` holds a text (or None) for each entity, if the source had any. ``source`` is what ``load`` gives
-    this very graph for, or empty. Arrays cannot be written to: whatever changes a graph returns a new one.
+    ``marks`` says which statements are confidential. ``descriptions`` holds a text (or None) for each entity, if the
+    source had any. ``source`` is what ``load`` gives this very graph for, or empty. Arrays cannot be written to:
+    whatever changes a graph returns a new one.
     """
 
     entities: Vocabulary
@@ -31,6 +33,7 @@ class Graph:
     descriptions: Any = None  # Arrow string array, as long as entities
     source: str = ""
     extra: Mapping[str, Any] = field(default_factory=dict)
+    marks: Marks | None = None  # which statements are confidential; None: nobody said
 
     def __post_init__(self) -> None:
         frozen = {}
@@ -65,8 +68,32 @@ class Graph:
         return f"Graph({len(self.entities):,} entities, {len(self.relations):,} relations; {parts})"
 
     def with_splits(self, splits: Mapping[str, np.ndarray]) -> Graph:
-        """The same vocabularies with other statements (which the source no longer gives)."""
-        return replace(self, splits=splits, source="")
+        """The same vocabularies with other statements (which the source no longer gives); marks follow statements."""
+        found = replace(self, splits=splits, source="", marks=None)
+        if self.marks is None:
+            return found
+        secret = np.unique(np.concatenate([self.keys(a[self.secret(s)]) for s, a in self.splits.items()]))
+        masks = {split: np.isin(self.keys(array), secret) for split, array in found.splits.items()}
+        return replace(found, marks=replace(self.marks, masks=masks))
+
+    def with_marks(self, marks: Marks | None) -> Graph:
+        """The same statements, marked."""
+        return replace(self, marks=marks)
+
+    def secret(self, split: str) -> np.ndarray:
+        """Which statements of a split are confidential; none, if nothing was marked."""
+        if self.marks is None or split not in self.marks.masks:
+            return np.zeros(len(self.split(split)), bool)
+        return self.marks.masks[split]
+
+    def keys(self, array: np.ndarray) -> np.ndarray:
+        """One integer per statement: equal for equal statements."""
+        keys = array[:, 0].astype(np.int64)
+        keys *= len(self.relations)
+        keys += array[:, 1]
+        keys *= len(self.entities)
+        keys += array[:, 2]
+        return keys
 
     @cached_property
     def fingerprint(self) -> str:

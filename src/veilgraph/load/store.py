@@ -14,9 +14,10 @@ import yaml
 
 from veilgraph.errors import RunError, UsageError
 from veilgraph.load.graph import Graph
+from veilgraph.load.marks import Marks
 from veilgraph.load.vocabulary import Vocabulary
 
-MANIFEST = "graph.yaml"
+MANIFEST, MARKS = "graph.yaml", "marks.yaml"
 
 
 def is_graph_folder(path: str | Path) -> bool:
@@ -51,8 +52,10 @@ def save(graph: Graph, folder: str | Path, *, force: bool = False) -> Path:
         _write(pa.table(columns), draft / "entities.parquet")
         _write(pa.table({"name": graph.relations.array}), draft / "relations.parquet")
         for split, array in graph.splits.items():
-            table = pa.table({c: pa.array(array[:, i]) for i, c in enumerate(("head", "relation", "tail"))})
-            _write(table, draft / f"{split}.parquet")
+            columns = {c: pa.array(array[:, i]) for i, c in enumerate(("head", "relation", "tail"))}
+            if graph.marks is not None:
+                columns["confidential"] = pa.array(graph.secret(split))
+            _write(pa.table(columns), draft / f"{split}.parquet")
         manifest = {
             "kind": "veilgraph graph",
             "version": 1,
@@ -63,6 +66,9 @@ def save(graph: Graph, folder: str | Path, *, force: bool = False) -> Path:
             "fingerprint": graph.fingerprint,
             **({"extra": dict(graph.extra)} if graph.extra else {}),
         }
+        if graph.marks is not None:
+            document = yaml.safe_dump(graph.marks.document, sort_keys=False, allow_unicode=True)
+            (draft / MARKS).write_text(document, encoding="utf-8")
         (draft / MANIFEST).write_text(yaml.safe_dump(manifest, sort_keys=False), encoding="utf-8")
         if target.exists():
             old = Path(tempfile.mkdtemp(prefix=f".{target.name}-", dir=target.parent))
@@ -96,6 +102,7 @@ def open_graph(folder: str | Path) -> Graph:
             descriptions,
             str(folder),
             manifest.get("extra") or {},
+            _read_marks(path, splits),
         )
     except (OSError, KeyError, TypeError, ValueError, pa.ArrowException, yaml.YAMLError) as error:
         raise RunError(
@@ -103,6 +110,20 @@ def open_graph(folder: str | Path) -> Graph:
         ) from None
     _check_ids(graph, folder)
     return graph
+
+
+def _read_marks(path: Path, splits: dict[str, np.ndarray]) -> Marks | None:
+    """The marks beside the statements; their rules are re-read, their masks are what counts."""
+    if not (path / MARKS).is_file():
+        return None
+    document = yaml.safe_load((path / MARKS).read_text(encoding="utf-8"))
+    masks = {}
+    for split, array in splits.items():
+        mask = pq.read_table(path / f"{split}.parquet", columns=["confidential"])["confidential"]
+        masks[split] = mask.to_numpy().astype(bool)
+        if len(masks[split]) != len(array) or int(masks[split].sum()) != document["confidential"][split]:
+            raise ValueError(f"{MARKS} and the marks in {split}.parquet do not agree")
+    return Marks(masks, str(document["unit"]), int(document["per_unit"]), tuple(document["rules"]))
 
 
 def _check_ids(graph: Graph, folder: str | Path) -> None:

@@ -61,12 +61,20 @@ class Vocabulary(Sequence[str]):
         return found
 
     def ids(self, names: Iterable[str]) -> np.ndarray:
-        """The ids of many names."""
-        asked = pa.array(list(names), pa.large_string())
-        found = pc.index_in(asked, self._array)
-        if found.null_count:
-            self.id(asked.filter(pc.is_null(found))[0].as_py())
-        return found.to_numpy(zero_copy_only=False).astype(np.int64)
+        """The ids of many names, or an error that says the nearest ones to one that is not there."""
+        asked = list(names)
+        found = self.places(asked)
+        if len(found) and found.min() < 0:
+            self.id(asked[int(np.argmin(found))])
+        return found
+
+    def places(self, names: Iterable[str]) -> np.ndarray:
+        """The ids of many names, −1 for those that are not there."""
+        found = pc.index_in(pa.array(list(names), pa.large_string()), self._array)
+        return found.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int64)  # type: ignore[no-any-return]
+
+    def __contains__(self, name: object) -> bool:
+        return isinstance(name, str) and bool(self.places([name])[0] >= 0)
 
     def near(self, name: str, limit: int = 3) -> list[str]:
         """Names that look like one that is not there."""

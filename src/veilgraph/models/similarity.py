@@ -31,8 +31,16 @@ class Similarity(ABC):
         """The scores of every query with every candidate of its chunk: ``[n, b, d], [n, k, d] → [n, b, k]``."""
 
     @abstractmethod
-    def pull(self, q: Tensor, c: Tensor, w: Tensor, scores: Tensor) -> tuple[Tensor, Tensor]:
-        """The gradients of ``(w · table(q, c)).sum()`` on q and on c; ``scores`` is what ``table`` returned."""
+    def pull_query(self, q: Tensor, c: Tensor, w: Tensor, scores: Tensor) -> Tensor:
+        """The gradient of ``(w · table(q, c)).sum()`` on q; ``scores`` is what ``table`` returned."""
+
+    @abstractmethod
+    def pull_candidates(self, q: Tensor, c: Tensor, w: Tensor, scores: Tensor) -> Tensor:
+        """The same on c."""
+
+    @abstractmethod
+    def reach(self, q: Tensor) -> Tensor:
+        """The norm of a score's gradient on a candidate, or a bound on it, for each query: ``[…, d] → […]``."""
 
     @abstractmethod
     def pull_pairs(self, q: Tensor, c: Tensor, w: Tensor) -> Tensor:
@@ -54,8 +62,14 @@ class Dot(Similarity):
     def table(self, q: Tensor, c: Tensor) -> Tensor:
         return torch.bmm(q, c.transpose(1, 2)) if len(q) > 1 else torch.mm(q[0], c[0].T).unsqueeze(0)
 
-    def pull(self, q: Tensor, c: Tensor, w: Tensor, scores: Tensor) -> tuple[Tensor, Tensor]:
-        return torch.bmm(w, c), torch.bmm(w.transpose(1, 2), q)
+    def pull_query(self, q: Tensor, c: Tensor, w: Tensor, scores: Tensor) -> Tensor:
+        return torch.bmm(w, c)
+
+    def pull_candidates(self, q: Tensor, c: Tensor, w: Tensor, scores: Tensor) -> Tensor:
+        return torch.bmm(w.transpose(1, 2), q)
+
+    def reach(self, q: Tensor) -> Tensor:
+        return torch.linalg.vector_norm(q, dim=-1)
 
     def pull_pairs(self, q: Tensor, c: Tensor, w: Tensor) -> Tensor:
         return w.unsqueeze(-1) * c
@@ -70,18 +84,23 @@ class L2(Similarity):
         return -torch.linalg.vector_norm(q - c, dim=-1)
 
     def table(self, q: Tensor, c: Tensor) -> Tensor:
-        # The difference of large numbers is only known to about 1e-7 of them: below 1e-6 of them it counts as that,
-        # so that a gradient, which divides by the distance, keeps a norm of at most 1.
+        # The difference of large numbers is known to about d · 1.2e-7 of them: below d · 5e-7 of them it counts as
+        # that, so that a gradient, which divides by the distance, keeps a norm of at most 1/√(1 − 0.24) = 1.15.
         sizes = (q * q).sum(-1, keepdim=True) + (c * c).sum(-1).unsqueeze(1)
         squares = torch.baddbmm(sizes, q, c.transpose(1, 2), alpha=-2)
-        return torch.maximum(squares, sizes.mul_(1e-6).clamp_(min=1e-12)).sqrt_().neg_()
+        return torch.maximum(squares, sizes.mul_(5e-7 * q.shape[-1]).clamp_(min=1e-12)).sqrt_().neg_()
 
-    def pull(self, q: Tensor, c: Tensor, w: Tensor, scores: Tensor) -> tuple[Tensor, Tensor]:
-        # ∂(−|q−c|)/∂q = −(q−c)/|q−c|, and scores = −|q−c|, so the weight on (q − c) is w / scores.
+    # ∂(−|q−c|)/∂q = −(q−c)/|q−c|, and scores = −|q−c|, so the weight on (q − c) is w / scores.
+    def pull_query(self, q: Tensor, c: Tensor, w: Tensor, scores: Tensor) -> Tensor:
         a = w / scores
-        on_q = a.sum(2, keepdim=True) * q - torch.bmm(a, c)
-        on_c = a.sum(1).unsqueeze(-1) * c - torch.bmm(a.transpose(1, 2), q)
-        return on_q, on_c
+        return a.sum(2, keepdim=True) * q - torch.bmm(a, c)
+
+    def pull_candidates(self, q: Tensor, c: Tensor, w: Tensor, scores: Tensor) -> Tensor:
+        a = w / scores
+        return a.sum(1).unsqueeze(-1) * c - torch.bmm(a.transpose(1, 2), q)
+
+    def reach(self, q: Tensor) -> Tensor:
+        return torch.full(q.shape[:-1], 1.15)  # 1, and what rounding may add: see table
 
     def pull_pairs(self, q: Tensor, c: Tensor, w: Tensor) -> Tensor:
         difference = q - c
@@ -100,18 +119,15 @@ class _Compiled(Similarity):
         type(self)._table(q.detach().contiguous().numpy(), c.detach().contiguous().numpy(), out.numpy())
         return out
 
-    def pull(self, q: Tensor, c: Tensor, w: Tensor, scores: Tensor) -> tuple[Tensor, Tensor]:
-        q, c, w = q.detach().contiguous(), c.detach().contiguous(), w.contiguous()
-        on_q, on_c = torch.empty_like(q), torch.empty_like(c)
-        run = type(self)._pull
-        run(q.numpy(), c.transpose(1, 2).contiguous().numpy(), w.numpy(), on_q.numpy())
-        run(
-            c.numpy(),
-            q.transpose(1, 2).contiguous().numpy(),
-            w.transpose(1, 2).contiguous().numpy(),
-            on_c.numpy(),
+    def pull_query(self, q: Tensor, c: Tensor, w: Tensor, scores: Tensor) -> Tensor:
+        q, w, out = q.detach().contiguous(), w.contiguous(), torch.empty_like(q)
+        type(self)._pull(
+            q.numpy(), c.detach().transpose(1, 2).contiguous().numpy(), w.numpy(), out.detach().numpy()
         )
-        return on_q, on_c
+        return out.detach()
+
+    def pull_candidates(self, q: Tensor, c: Tensor, w: Tensor, scores: Tensor) -> Tensor:
+        return self.pull_query(c, q, w.transpose(1, 2), scores)  # these distances are symmetric
 
 
 class L1(_Compiled):
@@ -123,6 +139,9 @@ class L1(_Compiled):
 
     def pairs(self, q: Tensor, c: Tensor) -> Tensor:
         return -(q - c).abs().sum(-1)
+
+    def reach(self, q: Tensor) -> Tensor:
+        return torch.full(q.shape[:-1], q.shape[-1] ** 0.5)
 
     def pull_pairs(self, q: Tensor, c: Tensor, w: Tensor) -> Tensor:
         return -(w.unsqueeze(-1) * torch.sign(q - c))
@@ -138,6 +157,9 @@ class Modulus(_Compiled):
     def pairs(self, q: Tensor, c: Tensor) -> Tensor:
         re, im = (q - c).chunk(2, -1)
         return -(re * re + im * im + 1e-30).sqrt().sum(-1)
+
+    def reach(self, q: Tensor) -> Tensor:
+        return torch.full(q.shape[:-1], (q.shape[-1] / 2) ** 0.5)
 
     def pull_pairs(self, q: Tensor, c: Tensor, w: Tensor) -> Tensor:
         re, im = (q - c).chunk(2, -1)

@@ -1,26 +1,34 @@
-"""From a graph to a run: ``train(graph, model="complex", out="run/")`` and ``resume("run/")``."""
+"""From a graph to a run: ``train(graph, marks, model="complex", epsilon=1, out="run/")`` and ``resume("run/")``."""
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from veilgraph import machine, models
+from veilgraph.account.events import nothing
+from veilgraph.account.ledger import Ledger
+from veilgraph.certify import certify
 from veilgraph.config import TrainConfig
 from veilgraph.errors import InputError, RunError
+from veilgraph.files import read_tensors
 from veilgraph.load import Graph, load
+from veilgraph.load.marks import Marks
+from veilgraph.mark import mark
 from veilgraph.runs import Run, check_target
 from veilgraph.train.defaults import complete
-from veilgraph.train.loop import CHECKPOINT_SECONDS, Listener, run_epochs
+from veilgraph.train.loop import CHECKPOINT_SECONDS, Listener
 from veilgraph.train.plan import OrdinaryPlan, refuse
+from veilgraph.train.session import regime, run_training, visible
 from veilgraph.train.state import CHECKPOINT
 
 __all__ = ["complete_config", "resume", "train"]
 
 
 def complete_config(graph: Graph, settings: TrainConfig | dict[str, Any]) -> tuple[TrainConfig, str]:
-    """Every open setting derived from the graph, and the line that says what was chosen."""
+    """Every open setting of an ordinary training derived from the graph, and the line that says what was chosen."""
     config = settings if isinstance(settings, TrainConfig) else TrainConfig.of(settings)
     config = config.with_values(threads=machine.prepare(config.threads))
     return complete(config, graph, models.model_class(config.model))
@@ -28,25 +36,57 @@ def complete_config(graph: Graph, settings: TrainConfig | dict[str, Any]) -> tup
 
 def train(
     graph: Graph | str | Path,
+    marks: Marks | None = None,
     *,
     out: str | Path,
     listener: Listener | None = None,
+    explain: Any = None,
     checkpoint_seconds: float = CHECKPOINT_SECONDS,
     **settings: Any,
 ) -> Run:
     """Train on a graph and write a run folder; settings are the fields of TrainConfig.
 
-    Reads confidential data: every training statement. Releases: the vectors, without any privacy guarantee.
+    With ``epsilon`` (or ``noise_multiplier``) training is private: confidential are the statements that ``marks``, or
+    the graph's own marks, say — all of them, if nothing was ever marked. ``explain`` is told in one line what was chosen.
+
+    Reads confidential data: every training statement; with ``drop_confidential`` none. Releases: the vectors; with
+    ``epsilon`` under the guarantee in the run's certificate, otherwise without any.
     """
     graph = load(graph)
+    graph = graph if marks is None else graph.with_marks(marks)
     check_target(Path(out))
     if not len(graph.train):
         raise InputError(f"{graph.source or 'the graph'} has no training statement.")
-    config, _ = complete_config(graph, settings)
-    model = models.create(config.model, config.dimension or 1, norm=config.norm)
-    refuse(model, config)
-    run = Run.create(out, graph, config, dict(OrdinaryPlan.event))
-    return _finish(run, graph, model, listener, checkpoint_seconds)
+    config = TrainConfig.of(settings)
+    config = config.with_values(threads=machine.prepare(config.threads))
+    scorer = models.model_class(config.model)
+    if config.private and graph.marks is None:
+        graph = graph.with_marks(mark(graph, everything=True))
+    public = visible(graph, config)
+    if not config.private and not len(public.train):
+        raise InputError(
+            "every training statement is confidential: nothing is left to learn from without them."
+        )
+
+    def settle(ledger: Ledger) -> tuple[TrainConfig, dict[str, Any]]:
+        if config.private:
+            from veilgraph.train.private.setup import settle as settle_privately
+
+            settled, count, line = settle_privately(graph, public, config, ledger)
+            facts = {"statements": len(public.train), "units": round(count, 1)}
+        else:
+            settled, line = complete(config, public, scorer)
+            facts = {"statements": len(public.train)}
+            dropped = regime(config) == "dropped"
+            event = nothing() if dropped else OrdinaryPlan.event
+            ledger.charge(event, "unrestricted statements only" if dropped else "ordinary training")
+        refuse(models.create(settled.model, settled.dimension or 1, norm=settled.norm), settled)
+        if explain is not None:
+            explain(line)
+        return settled, facts
+
+    run = Run.create(out, graph, settle, open_data=regime(config) == "none")
+    return _finish(run, graph, listener, checkpoint_seconds)
 
 
 def resume(
@@ -56,33 +96,37 @@ def resume(
     listener: Listener | None = None,
     checkpoint_seconds: float = CHECKPOINT_SECONDS,
 ) -> Run:
-    """Continue a run that was stopped; the result is the same as if it had not been.
+    """Continue a run that was stopped. An ordinary run ends as if it had not been; a private one continues its ledger,
+    with fresh noise, and what was paid for steps that are lost stays paid.
 
     Reads confidential data and releases: as ``train``.
     """
     run = Run.open(folder)
     if run.finished:
         raise RunError(f"{folder} is finished already: there is nothing to resume.")
-    model = models.create(run.config.model, run.config.dimension or 1, norm=run.config.norm)
-    return _finish(run, run.graph(graph), model, listener, checkpoint_seconds)
+    return _finish(run, run.graph(graph), listener, checkpoint_seconds)
 
 
-def _finish(run: Run, graph: Graph, model: models.Model, listener: Listener | None, seconds: float) -> Run:
+def _finish(run: Run, graph: Graph, listener: Listener | None, seconds: float) -> Run:
     with run.locked():
+        if run.config.private and graph.marks is None:
+            graph = graph.with_marks(mark(graph, everything=True))
         run.forget_after(_checkpoint_epoch(run))
-        state, _ = run_epochs(
-            graph, model, run.config, run.folder, listener=listener, checkpoint_seconds=seconds
+        state, model = run_training(
+            graph,
+            run.config,
+            run.folder,
+            units=float(run.facts.get("units", 0)),
+            listener=listener,
+            checkpoint_seconds=seconds,
         )
         run.write_vectors(state, model)
+        certify(run)
     return replace(Run.open(run.folder), held=graph)
 
 
 def _checkpoint_epoch(run: Run) -> int:
-    import json
-
     from safetensors import SafetensorError
-
-    from veilgraph.files import read_tensors
 
     if not (run.folder / CHECKPOINT).exists():
         return 0

@@ -18,9 +18,14 @@ EXACT_DISTANCES = 2e10  # … or with a distance; beyond, wrong answers are samp
 SMALL = 50_000  # statements; graphs up to here need dropout more than a penalty
 
 
-def complete(config: TrainConfig, graph: Graph, scorer: type[Model]) -> tuple[TrainConfig, str]:
-    """The configuration with nothing left open, and one line saying what was chosen and why."""
-    entities, statements = len(graph.entities), max(len(graph.train), 1)
+def complete(
+    config: TrainConfig, graph: Graph, scorer: type[Model], statements: int | None = None
+) -> tuple[TrainConfig, str]:
+    """The configuration with nothing left open, and one line saying what was chosen and why.
+
+    Under privacy the graph holds only unrestricted statements, and ``statements`` may be a noisy count.
+    """
+    entities, statements = len(graph.entities), max(statements or len(graph.train), 1)
     chosen: dict[str, Any] = {
         "optimiser": "adagrad",
         "reciprocal": True,

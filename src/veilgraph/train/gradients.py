@@ -110,7 +110,7 @@ def sampled(model: Model, p: Parameters, batch: TripleBatch, objective: Objectiv
         model.relation_scale.index_select(0, relation).repeat(2) if model.relation_scale is not None else None
     )
     scores = table if scale is None else table * scale.view(chunks, -1, 1)
-    _mask(scores, batch, head_ids, tail_ids)
+    hide_own(scores, batch)
     value, on_positive, on_negative = objective.loss.coefficients(
         positive if scale is None else positive * scale, scores.view(2 * b, k)
     )
@@ -118,7 +118,8 @@ def sampled(model: Model, p: Parameters, batch: TripleBatch, objective: Objectiv
     on_positive = on_positive * weight
     on_negative = on_negative.mul_(weight.unsqueeze(1)).view(chunks, -1, k)
 
-    on_query, on_negative_rows = model.similarity.pull(chunked, negative_rows, on_negative, table)
+    on_query = model.similarity.pull_query(chunked, negative_rows, on_negative, table)
+    on_negative_rows = model.similarity.pull_candidates(chunked, negative_rows, on_negative, table)
     on_query = on_query.reshape(2 * b, -1) + model.similarity.pull_pairs(query, target, on_positive)
     on_target = model.similarity.pull_pairs_candidate(query, target, on_positive)
     on_head, on_tail, on_relations = torch.autograd.grad(
@@ -176,11 +177,9 @@ def exact(
         value, weights = _against_all(objective.loss.name, scores, own, answer, statements)
         if scale is not None:
             weights.mul_(factor)
-        grad_query, grad_entities = model.similarity.pull(
-            part, p.entities.unsqueeze(0), weights.unsqueeze(0), table
-        )
-        on_query[start : start + size] = grad_query[0]
-        on_entities += grad_entities[0]
+        every, weight = p.entities.unsqueeze(0), weights.unsqueeze(0)
+        on_query[start : start + size] = model.similarity.pull_query(part, every, weight, table)[0]
+        on_entities += model.similarity.pull_candidates(part, every, weight, table)[0]
         total += value
     on_source, on_relations = torch.autograd.grad(
         query, (source, relations), on_query, materialize_grads=True
@@ -190,7 +189,7 @@ def exact(
         count = torch.bincount(batch.owner, minlength=len(batch.source)).unsqueeze(1) * penalty
         pull = _penalty(model, objective)
         on_source = on_source + count * pull(source.detach())
-        on_relations.index_add_(0, index, count * pull(relations.detach()).index_select(0, index))
+        on_relations += torch.zeros(len(relations), 1).index_add_(0, index, count) * pull(relations.detach())
         on_entities.index_add_(0, answers, penalty * pull(p.entities.index_select(0, answers)))
     on_entities.index_add_(0, batch.source, on_source)
     return Gradients(total, Rows(None, on_entities), Rows(relation_ids, on_relations), {})
@@ -219,7 +218,9 @@ def _queries(model: Model, p: Parameters, batch: TripleBatch, reciprocal: bool) 
     return _Sides(query, head, tail, relations, relation_ids)
 
 
-def _mask(scores: Tensor, batch: TripleBatch, head_ids: Tensor, tail_ids: Tensor) -> None:
+def hide_own(scores: Tensor, batch: TripleBatch) -> None:
+    """Set the scores of negatives that are the statement's own head or tail to −inf."""
+    head_ids, tail_ids = batch.triples[:, 0], batch.triples[:, 2]
     source, target = torch.cat([head_ids, tail_ids]), torch.cat([tail_ids, head_ids])
     kernels.mask_own(scores.numpy(), batch.negatives.numpy(), source.numpy(), target.numpy())
 
@@ -260,7 +261,7 @@ def _penalise(
     rows = pull(sides.relations.detach())
     for ids in directions:
         index = torch.searchsorted(sides.relation_ids, ids.contiguous())
-        on_relations.index_add_(0, index, count * rows.index_select(0, index))
+        on_relations += torch.zeros(len(rows), 1).index_add_(0, index, count) * rows
 
 
 def _half(sides: _Sides, relation: Tensor) -> int:
@@ -311,7 +312,7 @@ def _generic(model: GenericModel, p: Parameters, batch: TripleBatch, objective: 
                 [model.score(h, r, by_chunk[:b], weights), model.score(by_chunk[b:], r, t, weights)]
             )
     scores = negative.detach().clone()
-    _mask(scores.view(chunks, -1, k), batch, head_ids, tail_ids)
+    hide_own(scores.view(chunks, -1, k), batch)
     value, on_positive, on_negative = objective.loss.coefficients(positive.detach(), scores)
     weight = _example_weight(batch, b)
     inputs = [head, tail, relations, negative_rows, *weights.values()]

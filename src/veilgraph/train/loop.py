@@ -11,7 +11,6 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from veilgraph import machine
 from veilgraph.config import TrainConfig
 from veilgraph.errors import InputError
 from veilgraph.evaluate.metrics import summarise
@@ -20,7 +19,7 @@ from veilgraph.files import append_line
 from veilgraph.load.graph import Graph
 from veilgraph.models.base import Model
 from veilgraph.rng import Streams
-from veilgraph.train.plan import OrdinaryPlan
+from veilgraph.train.plan import Plan
 from veilgraph.train.schedules import factor
 from veilgraph.train.state import TrainingState
 
@@ -47,64 +46,63 @@ Listener = Callable[[Progress], None]
 
 
 def run_epochs(
-    graph: Graph,
-    model: Model,
+    plan: Plan,
+    state: TrainingState,
+    validation: Validation,
     config: TrainConfig,
     folder: Path | None,
     *,
+    epochs: int,
     listener: Listener | None = None,
     checkpoint_seconds: float = CHECKPOINT_SECONDS,
-) -> tuple[TrainingState, OrdinaryPlan]:
-    """Train from the start, or from the folder's checkpoint, to the end.
+) -> None:
+    """Take the plan's steps from where the state is to the end of the last epoch, or until validation stalls.
 
-    Reads confidential data: every training statement. Releases: nothing by itself; the state it returns is not private.
+    Reads confidential data: whatever the plan reads. Releases: nothing by itself; the plan flushes its noise before
+    anything is saved, averaged or compared.
     """
-    config = config if config.threads else config.with_values(threads=machine.prepare())
-    machine.prepare(config.threads)
-    streams = Streams(config.seed)
-    model.prepare(graph.train, len(graph.relations))
-    plan = OrdinaryPlan(graph, model, config, streams)
-    averaging = bool(config.averaging)
-    state = TrainingState.fresh(
-        graph, model, config.optimiser or "adagrad", bool(config.reciprocal), streams, averaging
-    )
-    if folder is not None:
-        state.restore(folder)
-    validation = _Validation(graph, model, config, streams)
-    clock = _Clock(folder, state, checkpoint_seconds)
-    epochs = config.epochs or 0
+    clock = _Clock(folder, plan, state, checkpoint_seconds)
     with torch.no_grad():
         while not state.finished and state.epoch < epochs:
-            record = _epoch(plan, state, config, listener, clock)
+            record = _epoch(plan, state, config, epochs, listener, clock)
             if validation.due(state.epoch) or (state.epoch == epochs and validation.wanted):
+                plan.flush(state.parameters)
                 record |= validation.judge(state, config)
-            if state.epoch >= epochs or (config.patience and state.stalled >= config.patience):
+            if state.epoch >= epochs or (
+                validation.wanted and config.patience and state.stalled >= config.patience
+            ):
                 state.finished = True
             if folder is not None:
                 append_line(folder / "trace.jsonl", record)
                 clock.tick(now=state.finished)
-    return state, plan
+    plan.flush(state.parameters)
 
 
 class _Clock:
     """Writes a checkpoint when enough time has passed."""
 
-    def __init__(self, folder: Path | None, state: TrainingState, seconds: float) -> None:
-        self.folder, self.state, self.seconds, self.saved = folder, state, seconds, time.perf_counter()
+    def __init__(self, folder: Path | None, plan: Plan, state: TrainingState, seconds: float) -> None:
+        self.folder, self.plan, self.state = folder, plan, state
+        self.seconds, self.saved = seconds, time.perf_counter()
 
     def tick(self, *, now: bool = False) -> None:
         if self.folder is not None and (now or time.perf_counter() - self.saved > self.seconds):
+            self.plan.flush(self.state.parameters)
             self.state.save(self.folder)
             self.saved = time.perf_counter()
 
 
 def _epoch(
-    plan: OrdinaryPlan, state: TrainingState, config: TrainConfig, listener: Listener | None, clock: _Clock
+    plan: Plan,
+    state: TrainingState,
+    config: TrainConfig,
+    epochs: int,
+    listener: Listener | None,
+    clock: _Clock,
 ) -> dict[str, object]:
     """The steps of one epoch that are still to do; returns its line for the trace."""
     began, first, count = time.perf_counter(), state.step, 0
-    steps, epochs = plan.steps_per_epoch, config.epochs or 1
-    positives = len(plan.triples)
+    steps, positives, epsilon = plan.steps_per_epoch, plan.positives, plan.epsilon()
     plan.seconds = dict.fromkeys(plan.seconds, 0.0)
     told = began
     pause = max(1, steps // AVERAGES_PER_EPOCH)
@@ -122,7 +120,8 @@ def _epoch(
                 f"Lower learning_rate (now {config.learning_rate:g}), or add a regulariser."
             )
         state.step, state.loss = count, state.loss + loss
-        if count % pause == 0 or count == steps:
+        if state.average is not None and (count % pause == 0 or count == steps):
+            plan.flush(state.parameters)
             state.move_average(share)
         clock.tick()
         now = time.perf_counter()
@@ -132,7 +131,8 @@ def _epoch(
             left = (steps - count + (epochs - state.epoch - 1) * steps) / speed
             mrr = state.best_mrr if state.best_mrr >= 0 else None
             rate_of = positives * speed / max(steps, 1)
-            listener(Progress(state.epoch + 1, epochs, count, steps, state.loss / count, mrr, rate_of, left))
+            mean = state.loss / count
+            listener(Progress(state.epoch + 1, epochs, count, steps, mean, mrr, rate_of, left, epsilon))
     total = state.loss
     state.epoch, state.step, state.loss = state.epoch + 1, 0, 0.0
     state.steps += count
@@ -145,12 +145,15 @@ def _epoch(
         "seconds": round(seconds, 4),
         **{f"{name}_seconds": round(value, 4) for name, value in plan.seconds.items()},
         "positives_per_second": round(positives * (count - first) / max(count, 1) / max(seconds, 1e-9), 1),
-        "epsilon": None,
+        "epsilon": plan.epsilon(),
     }
 
 
-class _Validation:
-    """Filtered MRR on part of the validation split, and what follows from it."""
+class Validation:
+    """Filtered MRR on part of a graph's validation split, and what follows from it.
+
+    Under privacy the graph holds only unrestricted statements, so that what follows costs nothing.
+    """
 
     def __init__(self, graph: Graph, model: Model, config: TrainConfig, streams: Streams) -> None:
         self.every = config.validate_every or 0

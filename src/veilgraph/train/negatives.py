@@ -20,3 +20,13 @@ def draw(rng: np.random.Generator, chunks: int, k: int, entities: int) -> np.nda
     inside = rng.random((chunks, k), dtype=np.float32) * np.diff(edges)
     ids = edges[:-1] + np.minimum(inside.astype(np.int64), np.diff(edges) - 1)
     return (ids + rng.integers(entities, size=(chunks, 1))) % entities
+
+
+def draw_two_sides(rng: np.random.Generator, chunks: int, k: int, entities: int) -> np.ndarray:
+    """``[2 · chunks, min(k, entities // 2)]`` ids: row i for the tails of chunk i, row chunks + i for its heads.
+
+    The two rows of a chunk have no entity in common, so that a statement meets each negative once.
+    """
+    k = max(1, min(k, entities // 2))
+    both = draw(rng, chunks, 2 * k, entities)
+    return np.concatenate([both[:, ::2], both[:, 1::2]]) if both.shape[1] > 1 else np.concatenate([both] * 2)

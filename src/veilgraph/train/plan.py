@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 import torch
 from torch import Tensor
 
+from veilgraph.account.events import Event, non_private
 from veilgraph.config import TrainConfig
 from veilgraph.errors import ConfigError
 from veilgraph.load.graph import Graph
@@ -36,6 +37,33 @@ from veilgraph.train.optim import Optimiser
 Batch = TripleBatch | QueryBatch
 
 
+class Plan(Protocol):
+    """What the loop needs of a plan."""
+
+    guarantee: str
+    seconds: dict[str, float]
+
+    @property
+    def positives(self) -> float:
+        """Statements read in an epoch, for the speed that is shown."""
+
+    @property
+    def steps_per_epoch(self) -> int:
+        """Batches in one epoch."""
+
+    def batches(self, epoch: int) -> Iterator[Any]:
+        """The batches of one epoch."""
+
+    def step(self, p: Parameters, optimisers: dict[str, Optimiser], batch: Any, rate: float) -> float:
+        """Move the tables; returns the mean loss."""
+
+    def flush(self, p: Parameters) -> None:
+        """Called before anything leaves the trainer."""
+
+    def epsilon(self) -> float | None:
+        """ε so far."""
+
+
 def refuse(model: Model, config: TrainConfig) -> None:
     """Raise for settings that contradict each other, before anything is written."""
     if not model.separable and config.candidates == "all":
@@ -44,14 +72,28 @@ def refuse(model: Model, config: TrainConfig) -> None:
         raise ConfigError(f"candidates=all goes with loss softmax or softplus, found {config.loss}.")
 
 
+def objective_of(config: TrainConfig, entities: int) -> Objective:
+    """What a configuration minimises."""
+    return Objective(
+        Loss(
+            config.loss or "softmax",
+            config.margin or 0.0,
+            config.temperature or 0.0,
+            entities if config.loss == "softmax" else 0,
+        ),
+        config.regulariser or "none",
+        config.regulariser_weight or 0.0 if config.regulariser != "none" else 0.0,
+        bool(config.reciprocal),
+    )
+
+
 class OrdinaryPlan:
     """Training without privacy: every statement once an epoch, in random order."""
 
     guarantee = "none"
-    event: ClassVar[dict[str, str]] = {
-        "event": "NonPrivate",
-        "reason": "ordinary training: every statement may be recovered from the vectors",
-    }
+    event: ClassVar[Event] = non_private(
+        "ordinary training: every statement may be recovered from the vectors"
+    )
 
     def __init__(self, graph: Graph, model: Model, config: TrainConfig, streams: Streams) -> None:
         self.model, self.config, self.streams = model, config, streams
@@ -61,15 +103,14 @@ class OrdinaryPlan:
         refuse(model, config)
         if self.reciprocal and model.relation_scale is not None:
             model.relation_scale = model.relation_scale.repeat(2)
-        entities = self.entities if config.loss == "softmax" else 0
-        self.objective = Objective(
-            Loss(config.loss or "softmax", config.margin or 0.0, config.temperature or 0.0, entities),
-            config.regulariser or "none",
-            config.regulariser_weight or 0.0 if config.regulariser != "none" else 0.0,
-            self.reciprocal,
-        )
+        self.objective = objective_of(config, self.entities)
         self.questions = _Questions(graph, self.reciprocal) if config.candidates == "all" else None
         self.seconds = {"sample": 0.0, "gradient": 0.0, "update": 0.0}
+
+    @property
+    def positives(self) -> float:
+        """Statements read in an epoch."""
+        return len(self.triples)
 
     @property
     def steps_per_epoch(self) -> int:
@@ -109,6 +150,13 @@ class OrdinaryPlan:
         self.seconds["gradient"] += computed - began
         self.seconds["update"] += time.perf_counter() - computed
         return gradients.loss
+
+    def flush(self, p: Parameters) -> None:
+        """Nothing is pending in an ordinary training."""
+
+    def epsilon(self) -> float | None:
+        """No ε holds for an ordinary training."""
+        return None
 
     def gradients(self, p: Parameters, batch: Batch) -> Gradients:
         """The gradients of one batch."""

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from torch import Tensor
 
+from veilgraph.config import TrainConfig
 from veilgraph.errors import RunError
 from veilgraph.files import read_tensors, write_tensors
 from veilgraph.load.graph import Graph
@@ -37,6 +38,7 @@ class TrainingState:
     rate_factor: float = 1.0  # of the plateau schedule
     seconds: float = 0.0
     finished: bool = False
+    phase: int = 0  # 1: private steps after unrestricted ones
     numbers: tuple[str, ...] = field(
         default=(
             "averaged",
@@ -49,6 +51,7 @@ class TrainingState:
             "rate_factor",
             "seconds",
             "finished",
+            "phase",
         ),
         repr=False,
     )
@@ -58,17 +61,20 @@ class TrainingState:
         cls,
         graph: Graph,
         model: Model,
-        optimiser: str,
-        reciprocal: bool,
+        config: TrainConfig,
         streams: Streams,
-        averaging: bool = False,
+        private: str | None = None,
     ) -> TrainingState:
-        """The state before the first step."""
+        """The state before the first step; ``private`` names the optimiser of private steps, if there are any."""
         rng = streams.numpy("init")
-        relations = len(graph.relations) * (2 if reciprocal else 1)
+        relations = len(graph.relations) * (2 if config.reciprocal else 1)
         p = Parameters(*model.initialise(len(graph.entities), relations, rng), model.weights(rng))
-        optimisers = {name: optim.create(optimiser, table) for name, table in tables(p).items()}
-        return cls(p, optimisers, average=copy(p) if averaging else None)
+        optimisers = {
+            name: optim.create(config.optimiser or "adagrad", table) for name, table in tables(p).items()
+        }
+        if private is not None:
+            optimisers |= {f"private.{k}": optim.create(private, t) for k, t in tables(p).items()}
+        return cls(p, optimisers, average=copy(p) if config.averaging else None)
 
     @property
     def current(self) -> Parameters:
@@ -83,6 +89,14 @@ class TrainingState:
     def keep_best(self) -> None:
         """Remember the current parameters."""
         self.best = copy(self.current)
+
+    def next_phase(self) -> None:
+        """Go on from what was found, as a new training."""
+        self.parameters = copy(self.result)
+        self.average = copy(self.parameters) if self.average is not None else None
+        self.best, self.best_mrr, self.averaged, self.stalled = None, -1.0, 0, 0
+        self.epoch, self.step, self.loss, self.rate_factor, self.finished = 0, 0, 0.0, 1.0, False
+        self.phase += 1
 
     def move_average(self, share: float) -> None:
         """Move the average towards the parameters; early on it is their plain mean."""

@@ -18,9 +18,11 @@ from veilgraph.config import TrainConfig
 from veilgraph.errors import InputError, MissingExtraError, UsageError
 from veilgraph.files import write_text
 from veilgraph.load import Graph, load
+from veilgraph.mark import unrestricted
 from veilgraph.models.base import SearchSpace
 from veilgraph.train import complete_config
-from veilgraph.train.loop import Progress, run_epochs
+from veilgraph.train.loop import Progress
+from veilgraph.train.session import run_training
 
 
 def tune(
@@ -33,14 +35,15 @@ def tune(
 ) -> dict[str, Any]:
     """Search until ``trials`` are done in all; returns the best settings and their validation MRR.
 
-    Reads confidential data: every training and validation statement. Releases: settings and a metric, without guarantee.
+    Reads confidential data: none; a marked graph is tuned on its unrestricted statements alone, which costs nothing.
+    Releases: settings and a metric.
     """
     try:
         import optuna
     except ImportError:
         raise MissingExtraError("veil tune", "tune") from None
     optuna.logging.set_verbosity(optuna.logging.ERROR)
-    graph = load(graph)
+    graph = unrestricted(load(graph))
     if not len(graph.splits.get("valid", ())):
         raise InputError(
             "tuning needs a validation split: load the graph with --split random, or name one with valid.tsv."
@@ -69,7 +72,6 @@ def tune(
             if getattr(base, key) in (None, _default(key))
         }
         config, _ = complete_config(graph, {**base.as_dict(), **chosen})
-        model = models.create(config.model, config.dimension or 1, norm=config.norm)
 
         def listener(progress: Progress) -> None:
             if progress.mrr is not None and progress.step == progress.steps:
@@ -77,7 +79,7 @@ def tune(
                 if trial.should_prune():
                     raise optuna.TrialPruned
 
-        state, _ = run_epochs(graph, model, config, None, listener=listener)
+        state, _ = run_training(graph, config, listener=listener)
         trial.set_user_attr("seconds", round(state.seconds, 1))
         return state.best_mrr
 

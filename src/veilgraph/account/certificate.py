@@ -1,0 +1,112 @@
+"""The certificate: what a run promises, in words and numbers, tied to the very files it is about.
+
+``build`` makes it from the ledger, the public facts and the files; ``verify`` makes it again from the same and compares.
+Nothing in it depends on confidential statements other than through the noisy vectors and the salted commitment.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import platform
+from collections.abc import Mapping, Sequence
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+from veilgraph.account.ledger import Ledger
+from veilgraph.account.statement import statement
+
+DELTAS = (1e-4, 1e-5, 1e-6, 1e-7, 1e-8)
+FILES = (
+    "config.yaml",
+    "vocabulary.parquet",
+    "entities.safetensors",
+    "relations.safetensors",
+    "weights.safetensors",
+    "marginals.safetensors",
+)
+SOFTWARE = ("veilgraph", "torch", "numpy", "dp-accounting")
+
+
+def build(folder: Path, ledger: Ledger, promise: Mapping[str, Any], delta: float) -> dict[str, Any]:
+    """The certificate of a finished run folder; ``promise`` holds guarantee, mechanism, unit, per_unit and commitment."""
+    spent = ledger.spent(delta)
+    document: dict[str, Any] = {
+        "kind": "veilgraph certificate",
+        "version": 1,
+        "guarantee": promise["guarantee"],
+        "epsilon": _finite(spent.epsilon),
+        "delta": delta,
+        "accountant": spent.method,
+        "epsilon_by_pld": _finite(spent.pld),
+        "epsilon_by_rdp": _finite(spent.rdp),
+        "epsilon_at": {f"{d:g}": _finite(ledger.spent(d).epsilon) for d in DELTAS},
+        "neighbouring": "add or remove one unit",
+        "unit": promise["unit"],
+        "per_unit": promise["per_unit"],
+        "mechanism": promise["mechanism"],
+        "public": [
+            "names of entities and relations",
+            "unrestricted statements",
+            "settings in config.yaml",
+            f"at most {promise['per_unit']} statements of a unit are read in a step",
+        ],
+        "not_covered": [
+            "what unrestricted statements reveal by themselves",
+            "files of the run that are not listed under hashes: trace, metrics, checkpoint, curator.json",
+            "who is in the vocabulary",
+        ],
+        "commitment": promise["commitment"],
+        "events": ledger.lines,
+        "hashes": {
+            "ledger.jsonl": ledger.digest,
+            **{name: digest(folder / name) for name in FILES if (folder / name).is_file()},
+        },
+        "software": {"python": platform.python_version(), **{name: _version(name) for name in SOFTWARE}},
+    }
+    document["statement"] = statement(document)
+    return {**document, "seal": seal(document)}
+
+
+def seal(document: Mapping[str, Any]) -> str:
+    """SHA-256 of everything else in a certificate."""
+    rest = {key: value for key, value in document.items() if key != "seal"}
+    return hashlib.sha256(json.dumps(rest, sort_keys=True, ensure_ascii=False).encode()).hexdigest()
+
+
+def digest(path: Path) -> str:
+    """SHA-256 of a file."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def differences(given: Mapping[str, Any], again: Mapping[str, Any]) -> Sequence[str]:
+    """Why a certificate does not hold; nothing if it does. ``again`` was built anew from ledger, facts and files."""
+    reasons = []
+    if given.get("seal") != seal(given):
+        reasons.append("certificate.json was edited: its seal does not fit its content")
+    for name in sorted({*given.get("hashes", {}), *again["hashes"]}):
+        was, now = given.get("hashes", {}).get(name), again["hashes"].get(name)
+        if was != now:
+            reasons.append(
+                f"{name} {'is missing' if now is None else 'was changed or added'} since it was certified"
+            )
+    for key in again:
+        if key not in ("seal", "hashes", "software", "statement") and given.get(key) != again[key]:
+            reasons.append(f"{key} is {given.get(key)!r} in the certificate, {again[key]!r} recomputed"[:300])
+    if given.get("statement") != statement(given):
+        reasons.append("the statement in words does not say what the numbers say")
+    return reasons
+
+
+def _finite(value: float | None) -> float | None:
+    return None if value is None or not math.isfinite(value) else value
+
+
+def _version(name: str) -> str:
+    try:
+        return metadata.version(name)
+    except metadata.PackageNotFoundError:
+        return "unknown"

@@ -1,0 +1,85 @@
+"""ε of a list of events at a given δ: by privacy-loss distributions (tight) and by Rényi divergence (always there).
+
+Both are upper bounds, so the smaller one may be claimed. Reading ε changes nothing.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import math
+from collections.abc import Iterable
+from functools import lru_cache
+from typing import NamedTuple
+
+from veilgraph.account.events import Event, failures, is_private, repeated, to_accounting
+
+ORDERS = [1 + x / 10 for x in range(1, 100)] + list(range(11, 65)) + [2**i for i in range(7, 15)]
+FINE, COARSE = (
+    1e-4,
+    1e-3,
+)  # steps of the privacy-loss grid: both are sound, the finer one is tighter and slower
+
+
+class Spent(NamedTuple):
+    """ε at one δ; infinite where nothing can be promised, None where the events do not allow the method."""
+
+    epsilon: float
+    delta: float
+    pld: float | None
+    rdp: float
+
+    @property
+    def method(self) -> str:
+        """Which bound is claimed."""
+        return "PLD" if self.pld is not None and self.pld <= self.rdp else "RDP"
+
+
+def spent(events: Iterable[Event], delta: float, *, grid: float = FINE) -> Spent:
+    """What these events cost together."""
+    merged = merge(events)
+    if not merged:
+        return Spent(0.0, delta, 0.0, 0.0)
+    if not all(is_private(event) for event in merged):
+        return Spent(math.inf, delta, None, math.inf)
+    left = delta - sum(failures(event) for event in merged)
+    if left <= 0:
+        return Spent(math.inf, delta, None, math.inf)
+    pld, rdp = _bounds(json.dumps(merged), left, grid)
+    return Spent(min(rdp, pld if pld is not None else math.inf), delta, pld, rdp)
+
+
+def merge(events: Iterable[Event]) -> list[Event]:
+    """The same events, equal ones counted instead of listed."""
+    counts: dict[str, int] = {}
+    waiting = [(event, 1) for event in events]
+    while waiting:
+        event, times = waiting.pop()
+        if event["event"] == "repeated":
+            waiting.append((event["of"], times * int(event["times"])))
+        elif event["event"] == "together":
+            waiting += [(part, times) for part in event["all"]]
+        elif times and event["event"] != "nothing":
+            text = json.dumps(event, sort_keys=True)
+            counts[text] = counts.get(text, 0) + times
+    return [repeated(times, json.loads(text)) for text, times in sorted(counts.items())]
+
+
+@lru_cache(maxsize=4096)
+def _bounds(document: str, delta: float, grid: float) -> tuple[float | None, float]:
+    import dp_accounting as dp
+    from dp_accounting.pld import PLDAccountant
+    from dp_accounting.rdp import RdpAccountant
+
+    logging.getLogger("absl").setLevel(logging.ERROR)  # «failed to converge» lines for fractional orders
+    event = dp.ComposedDpEvent([to_accounting(e) for e in json.loads(document)])
+    rdp = RdpAccountant(ORDERS)
+    rdp.compose(event)
+    by_rdp = float(rdp.get_epsilon(delta))
+    if by_rdp > 200:  # the grid would not fit in memory, and the promise is empty either way
+        return None, by_rdp
+    pld = PLDAccountant(value_discretization_interval=grid)
+    if not pld.supports(event):
+        return None, by_rdp
+    pld.compose(event)
+    return float(pld.get_epsilon(delta)), by_rdp

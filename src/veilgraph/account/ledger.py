@@ -1,0 +1,74 @@
+"""The ledger: one line per charge, on disk before the noise it pays for is used, never rewritten.
+
+A crash may leave a charge whose noise was never used: it stays. A last line without its end was never paid for by
+anything and is cut off when the next charge is written; any other damage is an error, not a smaller ε.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+from veilgraph.account.epsilon import Spent, spent
+from veilgraph.account.events import Event, is_private, to_accounting
+from veilgraph.errors import VerificationError
+
+
+class Ledger:
+    """What one run has spent."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.lines: list[dict[str, Any]] = []
+        self.whole = 0  # bytes of whole lines
+        if path.exists():
+            self._read()
+
+    def _read(self) -> None:
+        data = self.path.read_bytes()
+        self.whole = data.rfind(b"\n") + 1
+        for number, line in enumerate(data[: self.whole].splitlines(), 1):
+            try:
+                entry = json.loads(line)
+                to_accounting(entry["charge"])
+            except (ValueError, KeyError, TypeError) as error:
+                raise VerificationError(
+                    f"line {number} of {self.path} is damaged ({error}): what was spent is not known, so nothing "
+                    "can be claimed and nothing more may be spent."
+                ) from None
+            self.lines.append(entry)
+
+    @property
+    def events(self) -> list[Event]:
+        """Every charge so far."""
+        return [line["charge"] for line in self.lines]
+
+    @property
+    def private(self) -> bool:
+        """Whether nothing without a guarantee was ever released."""
+        return all(is_private(event) for event in self.events)
+
+    def charge(self, event: Event, what: str, **more: Any) -> None:
+        """Write a charge and see it on disk; only then may its noise be drawn."""
+        entry = {"what": what, **more, "charge": event}
+        data = json.dumps(entry, ensure_ascii=False).encode() + b"\n"
+        with self.path.open("ab") as file:
+            if file.tell() != self.whole:
+                file.truncate(self.whole)  # half a line of a charge that was never used
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        self.whole += len(data)
+        self.lines.append(json.loads(data))
+
+    def spent(self, delta: float) -> Spent:
+        """ε so far."""
+        return spent(self.events, delta)
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 of the lines."""
+        return hashlib.sha256(self.path.read_bytes()[: self.whole]).hexdigest()

@@ -1,0 +1,42 @@
+"""A certificate in plain words, for whoever must sign."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+WHO = {
+    "statement": "one confidential statement",
+    "head": "all confidential statements about one entity (a patient, say)",
+}
+
+
+def statement(document: Mapping[str, Any]) -> str:
+    """What the numbers of a certificate mean."""
+    if document["guarantee"] == "none":
+        return (
+            "No privacy is promised. These vectors were learnt from every statement without protection: whoever has them "
+            "may be able to tell which statements were in the graph. Treat them as you would treat the graph itself."
+        )
+    if document["guarantee"] != "dp":
+        return (
+            "As published, not differentially private. Noise was added the way a paper describes, but which rows it was "
+            "added to reveals the statements. No ε is claimed. Treat the vectors as you would treat the graph itself."
+        )
+    unit = str(document["unit"])
+    who = WHO.get(unit, f"all confidential statements of one group (by {unit.removeprefix('group:')})")
+    epsilon, delta = document["epsilon"], document["delta"]
+    if epsilon == 0:
+        return (
+            "These vectors were learnt from unrestricted statements alone; no confidential statement was read. They "
+            f"reveal nothing about {who} beyond what the unrestricted statements and the public names reveal."
+        )
+    odds, chance = math.exp(min(epsilon, 700)), math.exp(-math.log1p(math.exp(-min(epsilon, 700))))
+    return (
+        f"Whether {who} is in the graph changes the probability of any outcome of this training by a factor of at most "
+        f"{odds:,.3g} (ε = {epsilon:.4g}), except with probability {delta:g} (δ). Someone who knows everything else in the "
+        f"graph and thinks a statement as likely as not cannot become more than {100 * chance:.1f} % sure of it. "
+        f"This holds for the vectors, and for everything that is computed from them and public facts. It does not cover "
+        f"what unrestricted statements reveal, nor the names of entities and relations, which are public."
+    )

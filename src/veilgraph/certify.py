@@ -1,0 +1,61 @@
+"""The certificate of a run folder: written when training ends, verified whenever somebody asks."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from veilgraph.account import certificate
+from veilgraph.errors import InputError, RunError, VerificationError
+from veilgraph.files import as_json, write_json
+from veilgraph.runs import CERTIFICATE, CURATOR, DELTA, Run
+
+if TYPE_CHECKING:
+    from veilgraph.load.graph import Graph
+
+
+def certify(run: Run) -> dict[str, Any]:
+    """Write certificate.json for the vectors as they are."""
+    document = _build(run)
+    write_json(run.folder / CERTIFICATE, document)
+    return document
+
+
+def verify(run: Run, graph: str | Path | Graph | None = None) -> dict[str, Any]:
+    """valid, epsilon, delta, reasons: the certificate recomputed from ledger and files.
+
+    Where the graph and the curator's salt are at hand, statements and marks are compared with the commitment too.
+    """
+    from veilgraph.load import load
+
+    reasons: list[str] = []
+    epsilon: float | None = None
+    try:
+        again = _build(run)
+        epsilon = again["epsilon"]
+        given = run.certificate
+        reasons += certificate.differences(given, again)
+        if not reasons and (run.folder / CERTIFICATE).read_text(encoding="utf-8") != as_json(given):
+            reasons.append("certificate.json was edited: it is not written the way it was")
+    except (VerificationError, RunError) as error:
+        reasons.append(str(error))
+    named = graph if graph is not None else (run.graph_source if run.facts["graph"] else None)
+    if named is not None and (run.folder / CURATOR).is_file():
+        try:
+            if not run.is_of(load(named)):
+                reasons.append("the graph or its marks are not those the run was trained on")
+        except InputError as error:
+            if graph is not None or Path(str(named)).exists():
+                reasons.append(str(error))
+    return {"valid": not reasons, "epsilon": epsilon, "delta": run.config.delta or DELTA, "reasons": reasons}
+
+
+def _build(run: Run) -> dict[str, Any]:
+    run.require_finished()
+    read = "none" if run.guarantee == "none" else "confidential statements were not read"
+    promise = {
+        "guarantee": run.guarantee,
+        "mechanism": run.config.mechanism if run.config.private else read,
+        **{key: run.facts[key] for key in ("unit", "per_unit", "commitment")},
+    }
+    return certificate.build(run.folder, run.ledger, promise, run.config.delta or DELTA)

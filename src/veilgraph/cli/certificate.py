@@ -1,0 +1,62 @@
+"""veil certificate RUN · veil certificate verify RUN"""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    """Flags of this verb."""
+    parser.add_argument(
+        "words", nargs="+", metavar="[verify] RUN", help="a finished run folder, verify before it"
+    )
+    parser.add_argument("--graph", help="the graph, if it has moved (verify compares its marks)")
+
+
+def run(options: argparse.Namespace) -> dict[str, Any]:
+    """Read, or verify."""
+    from veilgraph.certify import verify
+    from veilgraph.errors import UsageError
+    from veilgraph.runs import Run
+
+    *before, folder = options.words
+    if before not in ([], ["verify"]):
+        raise UsageError(
+            f"expected «veil certificate RUN» or «veil certificate verify RUN», found {options.words}."
+        )
+    opened = Run.open(folder)
+    if before:
+        return verify(opened, options.graph)
+    return opened.certificate
+
+
+def exit_code(result: dict[str, Any]) -> int:
+    """5 if a verification failed."""
+    return 5 if result.get("valid") is False else 0
+
+
+def show(result: dict[str, Any]) -> None:
+    """For people."""
+    from veilgraph.cli.terminal import facts, out, table
+
+    if "valid" in result:
+        facts({"valid": result["valid"], "epsilon": result["epsilon"], "delta": result["delta"]})
+        for reason in result["reasons"]:
+            out.print(f"  · {reason}", markup=False)
+        return
+    out.print(result["statement"], markup=False)
+    keys = ("guarantee", "epsilon", "delta", "accountant", "epsilon_by_rdp", "unit", "per_unit", "mechanism")
+    facts({key: result[key] for key in keys}, "in numbers")
+    table(("what was spent", "charge"), [(line["what"], _brief(line["charge"])) for line in result["events"]])
+
+
+def _brief(event: dict[str, Any]) -> str:
+    kind = event["event"]
+    if kind == "repeated":
+        return f"{event['times']} × {_brief(event['of'])}"
+    if kind == "sampled":
+        return f"{_brief(event['of'])}, sampled at {event['rate']:.4g}"
+    if kind == "together":
+        return " + ".join(_brief(part) for part in event["all"])
+    return f"{kind} {' '.join(f'{v:.4g}' if isinstance(v, float) else str(v) for k, v in event.items() if k != 'event')}"

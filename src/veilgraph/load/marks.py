@@ -1,0 +1,52 @@
+"""Marks: which statements are confidential, and whose they are. Plain data; ``veilgraph.mark`` makes them from rules."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+import yaml
+
+
+@dataclass(frozen=True, eq=False)
+class Marks:
+    """A yes or no for every statement of every split, the privacy unit, and the rules that led there.
+
+    ``unit`` is ``statement``, ``head`` or ``group:KEY`` (KEY names a relation); ``per_unit`` is the public cap on the
+    statements of one unit that a private step may read.
+    """
+
+    masks: Mapping[str, np.ndarray]
+    unit: str = "statement"
+    per_unit: int = 1
+    rules: tuple[Mapping[str, Any], ...] = ()
+
+    def __post_init__(self) -> None:
+        frozen = {}
+        for split, mask in self.masks.items():
+            array = np.array(mask, bool)
+            array.flags.writeable = False
+            frozen[split] = array
+        object.__setattr__(self, "masks", MappingProxyType(frozen))
+
+    @property
+    def document(self) -> dict[str, Any]:
+        """What marks.yaml holds: readable, and free of statements."""
+        return {
+            "unit": self.unit,
+            "per_unit": self.per_unit,
+            "rules": [dict(rule) for rule in self.rules],
+            "confidential": {split: int(mask.sum()) for split, mask in self.masks.items()},
+        }
+
+    @property
+    def fingerprint(self) -> str:
+        """A SHA-256 over unit, rules and every yes and no. For the curator: it depends on confidential data."""
+        digest = hashlib.sha256(yaml.safe_dump(self.document).encode())
+        for split, mask in self.masks.items():
+            digest.update(split.encode() + np.packbits(mask).tobytes())
+        return digest.hexdigest()

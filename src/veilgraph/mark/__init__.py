@@ -1,0 +1,9 @@
+"""Which statements are confidential and whose they are: ``mark(graph, relations=["hasDiagnosis"], unit="head")``."""
+
+from __future__ import annotations
+
+from veilgraph.mark.rules import mark, unrestricted
+from veilgraph.mark.summary import summarise
+from veilgraph.mark.units import units
+
+__all__ = ["mark", "summarise", "units", "unrestricted"]

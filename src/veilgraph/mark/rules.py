@@ -1,0 +1,143 @@
+"""Rules that make statements confidential. Several rules mark what any of them names.
+
+A rule looks at the curator's whole graph and is not itself released; only its wording (never a statement it names) is
+stored with the graph.
+"""
+
+from __future__ import annotations
+
+import fnmatch
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from veilgraph.errors import ConfigError, InputError, UnknownNameError, UsageError
+from veilgraph.load import Graph, load
+from veilgraph.load.marks import Marks
+from veilgraph.mark.query import statements_of
+from veilgraph.mark.units import check_unit
+
+PER_UNIT = 10  # statements of one person or group a private step reads, if the curator does not say
+TYPE_RELATIONS = ("http://www.w3.org/1999/02/22-rdf-syntax-ns#type", "rdf:type", "type", "instanceOf", "isA")
+
+
+def mark(
+    graph: Graph | str | Path,
+    *,
+    relations: Sequence[str] = (),
+    types: Sequence[str] = (),
+    statements: str | Path | np.ndarray | None = None,
+    query: str | None = None,
+    random_share: float | None = None,
+    seed: int = 0,
+    everything: bool = False,
+    unit: str = "statement",
+    per_unit: int | None = None,
+) -> Marks:
+    """Marks that make these statements confidential, in every split.
+
+    ``relations`` are names or globs; ``types`` mark every statement about an entity of that type; ``statements`` is a
+    file (or array of ids) naming them one by one; ``query`` is SPARQL; ``random_share`` is for experiments.
+    """
+    graph = load(graph)
+    found: list[tuple[dict[str, Any], np.ndarray]] = []
+    statements_all = graph.triples
+    for name in relations:
+        found.append(({"relation": name}, _by_relation(graph, statements_all, name)))
+    for name in types:
+        how, mask = _by_type(graph, statements_all, name)
+        found.append(({"type": name, "by": how}, mask))
+    if statements is not None:
+        where = "given in memory" if isinstance(statements, np.ndarray) else str(statements)
+        found.append(({"statements": where}, _by_statements(graph, statements_all, statements)))
+    if query is not None:
+        found.append(({"query": query}, _by_keys(graph, statements_all, statements_of(graph, query))))
+    if random_share is not None:
+        if not 0 <= random_share <= 1:
+            raise ConfigError(f"random_share must be between 0 and 1, found {random_share}")
+        rule = {"random_share": float(random_share), "seed": int(seed)}
+        found.append((rule, _uniform(graph.keys(statements_all), seed) < random_share))
+    if everything:
+        found.append(({"everything": True}, np.ones(len(statements_all), bool)))
+    if not found:
+        raise UsageError(
+            "nothing says what is confidential. Name relations, types, a file of statements, a SPARQL query, "
+            "a random share, or everything."
+        )
+    check_unit(graph, unit)
+    cap = per_unit if per_unit is not None else (1 if unit == "statement" else PER_UNIT)
+    if cap < 1 or (unit == "statement" and cap != 1):
+        raise ConfigError(f"per_unit must be at least 1, and 1 for unit=statement; found {cap} with {unit}")
+    joined = np.logical_or.reduce([mask for _, mask in found])
+    edges = np.cumsum([len(array) for array in graph.splits.values()])[:-1]
+    masks = dict(zip(graph.splits, np.split(joined, edges)))
+    return Marks(masks, unit, cap, tuple(rule for rule, _ in found))
+
+
+def _by_relation(graph: Graph, statements: np.ndarray, pattern: str) -> np.ndarray:
+    names = list(graph.relations)
+    chosen = [i for i, name in enumerate(names) if name == pattern or fnmatch.fnmatchcase(name, pattern)]
+    if not chosen:
+        raise UnknownNameError("relation", pattern, names)
+    return np.isin(statements[:, 1], chosen)
+
+
+def _by_type(graph: Graph, statements: np.ndarray, name: str) -> tuple[str, np.ndarray]:
+    """Statements with an entity of this type on either side: by a type relation, else by the name before a slash."""
+    secret = np.zeros(len(graph.entities), bool)
+    relation = next((r for r in TYPE_RELATIONS if r in graph.relations), None)
+    if relation is not None and name in graph.entities:
+        kind = (statements[:, 1] == graph.relations.id(relation)) & (
+            statements[:, 2] == graph.entities.id(name)
+        )
+        secret[statements[kind, 0]] = True
+        how = f"relation {relation}"
+    else:
+        secret[[i for i, entity in enumerate(graph.entities) if entity.startswith(f"{name}/")]] = True
+        how = f"names that begin with {name}/"
+    if not secret.any():
+        types = {entity.split("/")[0] for entity in graph.entities if "/" in entity}
+        raise UnknownNameError("entity type", name, types)
+    return how, secret[statements[:, 0]] | secret[statements[:, 2]]
+
+
+def _by_statements(graph: Graph, statements: np.ndarray, source: str | Path | np.ndarray) -> np.ndarray:
+    if isinstance(source, np.ndarray):
+        return _by_keys(graph, statements, graph.keys(source.reshape(-1, 3)))
+    named = load(source)
+    entity, relation = graph.entities.places(named.entities), graph.relations.places(named.relations)
+    wanted = named.triples
+    translated = np.column_stack([entity[wanted[:, 0]], relation[wanted[:, 1]], entity[wanted[:, 2]]])
+    known = (translated >= 0).all(1)
+    mask = _by_keys(graph, statements, graph.keys(translated[known]))
+    missing = len(np.unique(wanted, axis=0)) - len(np.unique(graph.keys(statements[mask])))
+    if missing:
+        raise InputError(
+            f"{source} names {missing:,} statements that are not in the graph. A confidential statement that is not "
+            "found would stay unprotected: check the file against the graph's names."
+        )
+    return mask
+
+
+def _by_keys(graph: Graph, statements: np.ndarray, keys: np.ndarray) -> np.ndarray:
+    return np.isin(graph.keys(statements), keys)
+
+
+def _uniform(keys: np.ndarray, seed: int) -> np.ndarray:
+    """A number in [0, 1) for each statement, from the statement and the seed alone (splitmix64)."""
+    with np.errstate(over="ignore"):
+        z = keys.astype(np.uint64) + np.uint64(seed + 1) * np.uint64(0x9E3779B97F4A7C15)
+        for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
+            z = (z ^ (z >> np.uint64(shift))) * np.uint64(factor)
+        z ^= z >> np.uint64(31)
+    return np.asarray((z >> np.uint64(11)).astype(np.float64) / 2**53)
+
+
+def unrestricted(graph: Graph) -> Graph:
+    """The statements anyone may see, with the same (public) vocabularies."""
+    if graph.marks is None:
+        return graph
+    kept = {split: array[~graph.secret(split)] for split, array in graph.splits.items()}
+    return graph.with_marks(None).with_splits(kept)

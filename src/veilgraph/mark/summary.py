@@ -1,0 +1,52 @@
+"""What was marked, and what an outsider still sees."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from veilgraph.load import Graph
+from veilgraph.mark.units import units
+
+
+def summarise(graph: Graph) -> dict[str, Any]:
+    """Counts for the curator: they depend on confidential statements and are not for publication."""
+    marks = graph.marks
+    mask = np.concatenate([graph.secret(split) for split in graph.splits])
+    statements = graph.triples
+    secret, open_ = statements[mask], statements[~mask]
+    hidden = np.bincount(secret[:, 1], minlength=len(graph.relations))
+    visible = np.bincount(open_[:, 1], minlength=len(graph.relations))
+    of_units = np.unique(units(graph), return_counts=True)[1]
+    named = np.unique(secret[:, [0, 2]])
+    seen = np.zeros(len(graph.entities), bool)
+    seen[open_[:, [0, 2]]] = True
+    cap = marks.per_unit if marks is not None else 1
+    return {
+        "confidential": len(secret),
+        "unrestricted": len(open_),
+        "splits": {
+            s: {"confidential": int(graph.secret(s).sum()), "statements": len(a)}
+            for s, a in graph.splits.items()
+        },
+        "unit": marks.unit if marks is not None else None,
+        "per_unit": cap,
+        "units": len(of_units),
+        "largest_unit": int(of_units.max()) if len(of_units) else 0,
+        "cut_by_cap": int(np.maximum(of_units - cap, 0).sum())
+        if marks is not None and marks.unit != "statement"
+        else 0,
+        "relations": {
+            graph.relations[i]: {"confidential": int(hidden[i]), "unrestricted": int(visible[i])}
+            for i in np.flatnonzero(hidden)
+        },
+        "outsider_sees": {
+            "entity_names": len(graph.entities),
+            "relation_names": len(graph.relations),
+            "statements": len(open_),
+            "entities_with_secrets": len(named),
+            "of_them_in_unrestricted_statements": int(seen[named].sum()),
+            "of_them_known_by_name_only": int((~seen[named]).sum()),
+        },
+    }

@@ -1,0 +1,91 @@
+"""adafest: noise only on rows whose noisy number of units passes a threshold (Ghazi et al. 2023, arXiv 2311.08357).
+
+Each unit votes for the entities of its own statements: at most 2·m rows, one vote each, so the histogram of votes has
+L2 sensitivity √(2m). It is released with Gaussian noise, compared with a public threshold, and the chosen rows get the
+noisy gradient. Two Gaussian releases on the same batch cost one with 1/σ² = 1/σ_select² + 1/σ_gradient². Negatives are
+public and always chosen. Rows nobody voted for pass by chance: how many is part of the mechanism, and which ones is
+drawn by skipping ahead geometrically, so a step does not cost a number per row of the table.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from statistics import NormalDist
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from veilgraph.models.parameters import Parameters
+from veilgraph.train.optim import Optimiser
+from veilgraph.train.private.clip import Clip, ClippedSum
+from veilgraph.train.private.gauss import Noise
+from veilgraph.train.private.mechanisms.base import Mechanism, Terms
+
+SELECT_RATIO = 4.0  # σ_select = 4 · σ_gradient: choosing rows takes 1/17 of what the step costs
+
+
+class AdaFEST(Mechanism):
+    """Private choice of rows, then noise on the chosen ones."""
+
+    name = "adafest"
+    wants_votes = True
+
+    def __init__(self, terms: Terms, clip: Clip, noise: Noise) -> None:
+        super().__init__(terms, clip, noise)
+        share = min(0.5, max(1e-9, terms.expected / max(terms.entities, 1)))
+        self.threshold = self.select_deviation * NormalDist().inv_cdf(1 - share)  # so many pass by chance
+
+    @property
+    def gradient_multiplier(self) -> float:
+        """σ_gradient, from 1/σ² = (1 + 1/ratio²)/σ_gradient²."""
+        return self.terms.noise_multiplier * math.sqrt(1 + SELECT_RATIO**-2)
+
+    @property
+    def select_deviation(self) -> float:
+        """The standard deviation of the noise on votes."""
+        return SELECT_RATIO * self.gradient_multiplier * math.sqrt(2 * self.terms.per_unit)
+
+    @property
+    def deviation(self) -> float:
+        return self.gradient_multiplier * self.clip.norm
+
+    def chosen(self, voted: Tensor, votes: Tensor) -> Tensor:
+        """The rows that pass, sorted: noisy votes of ``voted``, and rows without votes that pass by chance."""
+        passed = voted[
+            votes + torch.from_numpy(self.noise.normal(len(voted))) * self.select_deviation > self.threshold
+        ]
+        chance = NormalDist().cdf(-self.threshold / self.select_deviation)
+        lucky = _skip(self.noise.coins(), chance, self.terms.entities)
+        lucky = lucky[~np.isin(lucky, voted.numpy())]
+        return torch.unique(torch.cat([passed, torch.from_numpy(lucky)]))
+
+    def release(
+        self,
+        p: Parameters,
+        optimisers: Mapping[str, Optimiser],
+        total: ClippedSum,
+        negatives: Tensor,
+        rate: float,
+    ) -> None:
+        if total.entities is not None:
+            assert total.votes is not None
+            ids = torch.unique(torch.cat([self.chosen(*total.votes), negatives]))
+            optimisers["entities"].update(p.entities, ids, self.noisy_rows(total.entities, ids), rate)
+        if total.relations is not None:
+            optimisers["relations"].update(
+                p.relations, None, self.noisy_table(p.relations, total.relations), rate
+            )
+
+
+def _skip(coins: np.random.Generator, chance: float, count: int) -> np.ndarray:
+    """Positions below ``count`` that each come up with this chance, independently."""
+    found: list[np.ndarray] = []
+    at = -1
+    while at < count and chance > 0:
+        steps = coins.geometric(chance, max(16, int(1.2 * count * chance)))
+        places = at + np.cumsum(steps)
+        found.append(places[places < count])
+        at = int(places[-1])
+    return np.concatenate(found).astype(np.int64) if found else np.empty(0, np.int64)

@@ -1,0 +1,106 @@
+"""What every mechanism is: it turns a clipped sum into a noisy step on the tables, and says what a step costs."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import ClassVar
+
+import torch
+from torch import Tensor
+
+from veilgraph.account.events import Event, gaussian, sampled
+from veilgraph.errors import PrivacyError
+from veilgraph.models.parameters import Parameters
+from veilgraph.train.gradients import Rows
+from veilgraph.train.optim import OPTIMISERS, Optimiser
+from veilgraph.train.private.clip import Clip, ClippedSum
+from veilgraph.train.private.gauss import Noise
+
+
+@dataclass(frozen=True)
+class Terms:
+    """What noise is measured by. ``expected`` (units per batch) and ``per_unit`` are public."""
+
+    noise_multiplier: float
+    rate: float  # of sampling
+    expected: float  # units per batch: what sums are divided by
+    per_unit: int = 1
+    entities: int = 0  # size of the vocabulary
+
+
+class Mechanism(ABC):
+    """One way of adding noise."""
+
+    name: ClassVar[str]
+    guarantee: ClassVar[str] = "dp"
+    optimisers: ClassVar[tuple[str, ...]] = tuple(OPTIMISERS)
+    wants_votes: ClassVar[bool] = False  # how many units have each entity
+
+    def __init__(self, terms: Terms, clip: Clip, noise: Noise) -> None:
+        self.terms, self.clip, self.noise = terms, clip, noise
+
+    @classmethod
+    def event(cls, terms: Terms) -> Event:
+        """The cost of one step."""
+        return sampled(terms.rate, gaussian(terms.noise_multiplier))
+
+    @classmethod
+    def refuse(cls, optimiser: str) -> None:
+        """Raise for an optimiser this mechanism cannot be combined with."""
+        if optimiser not in cls.optimisers:
+            raise PrivacyError(
+                f"mechanism {cls.name} goes with optimiser {' or '.join(cls.optimisers)}, found {optimiser}: "
+                "others would need the noise of rows that were not read yet. Use mechanism dense."
+            )
+
+    def catch_up(self, p: Parameters, entities: Tensor | None, relations: Tensor | None) -> None:
+        """Called before rows are read (None: all rows). Only late noise has something to do here."""
+
+    @abstractmethod
+    def release(
+        self,
+        p: Parameters,
+        optimisers: Mapping[str, Optimiser],
+        total: ClippedSum,
+        negatives: Tensor,
+        rate: float,
+    ) -> None:
+        """Add noise to the sum and move the tables; ``negatives`` are the (public) entities every unit was held against."""
+
+    def flush(self, p: Parameters) -> None:
+        """Called before anything is saved, shown, averaged or compared: afterwards the tables hold all their noise."""
+
+    # --- for subclasses -----------------------------------------------------------------------------------------
+    @property
+    def deviation(self) -> float:
+        """The standard deviation of the noise on every coordinate of the sum."""
+        return self.terms.noise_multiplier * self.clip.norm
+
+    def noisy_table(self, table: Tensor, rows: Rows | None) -> Tensor:
+        """The mean over the expected batch with noise on every row of the table."""
+        out = torch.from_numpy(self.noise.normal(*table.shape)).mul_(self.deviation)
+        if rows is not None:
+            out.index_add_(0, _ids(rows, table), rows.values.double())
+        return out.div_(self.terms.expected).float()
+
+    def noisy_rows(self, rows: Rows, ids: Tensor) -> Tensor:
+        """The mean over the expected batch on the rows ``ids`` only, noise on each of them."""
+        out = torch.from_numpy(self.noise.normal(len(ids), rows.values.shape[1])).mul_(self.deviation)
+        assert rows.ids is not None
+        if len(ids) and len(rows.ids):
+            place = torch.searchsorted(ids, rows.ids).clamp_(max=len(ids) - 1)
+            inside = ids[place] == rows.ids
+            out.index_add_(0, place[inside], rows.values[inside].double())
+        return out.div_(self.terms.expected).float()
+
+
+def _ids(rows: Rows, table: Tensor) -> Tensor:
+    return rows.ids if rows.ids is not None else torch.arange(len(table))
+
+
+def private_tables(p: Parameters, clip: Clip) -> dict[str, Tensor]:
+    """The tables a private step moves, by name."""
+    both = {"entities": (p.entities, clip.entities), "relations": (p.relations, clip.relations)}
+    return {name: table for name, (table, wanted) in both.items() if wanted}

@@ -1,0 +1,75 @@
+"""select: DP-FLames' choice of rows by noisy max and propose-test-release, with constants that hold.
+
+Row norms are not monotone in the statements, so a gap between two neighbouring norms changes by up to 2·C and the
+range of the noisy max is 3·C (C bounds one unit on every row). Charged at every step, whether or not the test passes
+and without amplification by sampling: ρ = 2.25/(8·σ_r²) for the noisy max, ρ = 2/σ_p² for the test with threshold 2·C,
+δ_t for a test that passes wrongly, and the Gaussian step. The test passes almost never (rows between rank B and 2·B are
+touched about once, so their gap stays below the threshold): entities then stay where they are. Kept for comparison.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+
+import torch
+from torch import Tensor
+
+from veilgraph.account.events import Event, failure, gaussian, sampled, together, zcdp
+from veilgraph.models.parameters import Parameters
+from veilgraph.train.optim import Optimiser
+from veilgraph.train.private.clip import ClippedSum
+from veilgraph.train.private.mechanisms.base import Mechanism, Terms
+
+DELTA_TEST = 1e-12  # of one test
+RATIO = 8.0  # σ_r = σ_p = 8 · σ
+
+
+class Select(Mechanism):
+    """Private selection with sound constants."""
+
+    name = "select"
+
+    @classmethod
+    def event(cls, terms: Terms) -> Event:
+        sigma = RATIO * terms.noise_multiplier
+        step = sampled(terms.rate, gaussian(terms.noise_multiplier))
+        return together(step, zcdp(2.25 / (8 * sigma**2) + 2 / sigma**2), failure(DELTA_TEST))
+
+    def release(
+        self,
+        p: Parameters,
+        optimisers: Mapping[str, Optimiser],
+        total: ClippedSum,
+        negatives: Tensor,
+        rate: float,
+    ) -> None:
+        if total.entities is not None and total.entities.ids is not None:
+            own = ~torch.isin(total.entities.ids, negatives)
+            norms = torch.zeros(len(p.entities))
+            norms[total.entities.ids[own]] = torch.linalg.vector_norm(total.entities.values[own], dim=1)
+            chosen = self.top(norms)
+            if chosen is not None:
+                ids = torch.unique(torch.cat([chosen, negatives]))
+                optimisers["entities"].update(p.entities, ids, self.noisy_rows(total.entities, ids), rate)
+        if total.relations is not None:
+            optimisers["relations"].update(
+                p.relations, None, self.noisy_table(p.relations, total.relations), rate
+            )
+
+    def top(self, norms: Tensor) -> Tensor | None:
+        """The rows above the largest noisy gap among ranks B … 2B, if the test says that the gap is safe."""
+        sigma = RATIO * self.terms.noise_multiplier
+        ordered, index = norms.sort(descending=True)
+        first = max(1, round(self.terms.expected))
+        last = min(2 * first, len(norms) - 1)
+        if first > last:
+            return None
+        gaps = (ordered[first - 1 : last] - ordered[first : last + 1]).double()
+        gumbel = torch.from_numpy(self.noise.coins().gumbel(0, 2 * self.clip.norm * sigma, len(gaps)))
+        at = int((gaps + gumbel).argmax())
+        slack = sigma * self.clip.norm * math.sqrt(2 * math.log(1 / DELTA_TEST))
+        tested = max(2 * self.clip.norm, float(gaps[at])) + sigma * self.clip.norm * float(
+            self.noise.normal(1)[0]
+        )
+        return index[: first + at].sort().values if tested - slack > 2 * self.clip.norm else None

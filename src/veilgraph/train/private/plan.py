@@ -1,0 +1,248 @@
+"""A private training: unrestricted statements learn as ever, confidential ones through sampling, clipping and noise.
+
+The only file that knows sampler, clip, mechanism *and* event, so that what is charged is what is done. ``PrivatePlan``
+has the shape of ``OrdinaryPlan``: the loop does not know which of them it runs.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from veilgraph.account.calibrate import steps_left
+from veilgraph.account.epsilon import COARSE, spent
+from veilgraph.account.events import Event, repeated
+from veilgraph.account.ledger import Ledger
+from veilgraph.config import TrainConfig
+from veilgraph.load.graph import Graph
+from veilgraph.mark.units import capped, units
+from veilgraph.models.base import Model
+from veilgraph.models.parameters import Parameters
+from veilgraph.rng import Streams
+from veilgraph.train import negatives
+from veilgraph.train.gradients import QueryBatch, Rows, TripleBatch
+from veilgraph.train.optim import Optimiser, merge
+from veilgraph.train.plan import Batch, OrdinaryPlan, objective_of
+from veilgraph.train.private.clip import Clip, ClippedSum
+from veilgraph.train.private.gauss import Noise
+from veilgraph.train.private.mechanisms import Terms, mechanism_class
+from veilgraph.train.private.sample import PoissonSampler, pieces
+from veilgraph.train.private.sums import clipped_sum
+
+BLOCK_SECONDS = 1.0  # steps are paid for in advance, about so many seconds of them: what a crash may lose
+
+
+class PrivateStep(NamedTuple):
+    """The place of a private step in the schedule; its statements are drawn when it is taken."""
+
+    number: int
+
+
+class PrivatePlan:
+    """Unrestricted batches and private steps, interleaved by a public schedule."""
+
+    def __init__(
+        self,
+        graph: Graph,
+        public: Graph,
+        model: Model,
+        config: TrainConfig,
+        streams: Streams,
+        ledger: Ledger,
+        terms: Terms,
+        noise: Noise,
+    ) -> None:
+        self.model, self.config, self.streams, self.ledger = model, config, streams, ledger
+        self.terms, self.noise = terms, noise
+        mechanism = mechanism_class(config.mechanism or "lazy")
+        mechanism.refuse(config.private_optimiser or "sgd")
+        tables = config.private_parameters
+        self.clip = Clip(config.clip or 1.0, tables != "relations", tables != "entities")
+        self.mechanism = mechanism(terms, self.clip, noise)
+        self.guarantee, self.event = mechanism.guarantee, mechanism.event(terms)
+        self.ordinary = OrdinaryPlan(public, model, config, streams) if len(public.train) else None
+        self.objective = (
+            self.ordinary.objective if self.ordinary else objective_of(config, len(graph.entities))
+        )
+        statements = graph.train[graph.secret("train")]
+        unit_of = units(graph)
+        kept = capped(unit_of, terms.per_unit, noise.coins())
+        self.statements = statements[kept].astype(np.int64)
+        self.sampler = PoissonSampler(unit_of[kept], terms.rate)
+        self.several = terms.per_unit > 1
+        self.entities = len(graph.entities)
+        self.paid, self.block = 0, 1
+        self.left: int | None = None  # steps the budget still allows
+        self.seconds = {"sample": 0.0, "gradient": 0.0, "update": 0.0}
+
+    # --- the schedule: public ------------------------------------------------------------------------------------
+    @property
+    def positives(self) -> float:
+        """Statements read in an epoch, by what is public (for the speed that is shown)."""
+        ordinary = len(self.ordinary.triples) if self.ordinary else 0
+        private = self.terms.expected * (self.config.private_steps or 0) / max(self.config.epochs or 1, 1)
+        return ordinary + private
+
+    def _private_between(self, done: int, of: int, epoch: int) -> range:
+        """The private steps due in the ``done``-th of ``of`` stretches of an epoch."""
+        total, epochs = self.config.private_steps or 0, max(self.config.epochs or 1, 1)
+        if self.config.order == "unrestricted-first" and self.ordinary:
+            return range(total) if epoch == epochs - 1 and done == of - 1 else range(0)
+        edges = [total * (epoch * of + step) // (epochs * of) for step in (done, done + 1)]
+        return range(*edges)
+
+    @property
+    def steps_per_epoch(self) -> int:
+        """Ordinary batches and private steps of a middling epoch."""
+        ordinary = self.ordinary.steps_per_epoch if self.ordinary else 0
+        return ordinary + -(-(self.config.private_steps or 0) // max(self.config.epochs or 1, 1))
+
+    def batches(self, epoch: int) -> Iterator[Batch | PrivateStep]:
+        """The steps of one epoch."""
+        of = self.ordinary.steps_per_epoch if self.ordinary else 1
+        ordinary: Iterator[Batch | None] = self.ordinary.batches(epoch) if self.ordinary else iter([None])
+        for done, batch in enumerate(ordinary):
+            if batch is not None:
+                yield batch
+            for number in self._private_between(done, of, epoch):
+                yield PrivateStep(number)
+
+    # --- a step ---------------------------------------------------------------------------------------------------
+    def step(
+        self, p: Parameters, optimisers: dict[str, Optimiser], batch: Batch | PrivateStep, rate: float
+    ) -> float:
+        """Take one step; returns a mean loss, which is for the curator."""
+        if not isinstance(batch, PrivateStep):
+            assert self.ordinary is not None
+            self.mechanism.catch_up(p, *_rows_read(batch, len(p.relations), self.objective.reciprocal))
+            loss = self.ordinary.step(p, optimisers, batch, rate)
+            for key, value in self.ordinary.seconds.items():
+                self.seconds[key] += value
+            self.ordinary.seconds = dict.fromkeys(self.ordinary.seconds, 0.0)
+            return loss
+        if not self._pay():
+            return 0.0
+        share = rate / (self.config.learning_rate or 1.0)
+        return self._private(p, optimisers, batch, share * (self.config.private_learning_rate or 1.0))
+
+    def _pay(self) -> bool:
+        """Have the next step on the ledger, and on disk, before it is taken; False if the budget does not allow it."""
+        if self.paid == 0:
+            if self.left is None:  # once: every later charge is one of these
+                self.left = self.config.private_steps or 0
+                if self.config.epsilon is not None and self.ledger.private and self.guarantee == "dp":
+                    budget, delta = self.config.epsilon, self.config.delta or 0.0
+                    self.left = steps_left(self.ledger.events, self.event, budget, delta, self.left)
+            wanted = min(self.block, self.left)
+            if not wanted:
+                return False
+            self.left -= wanted
+            self.ledger.charge(
+                repeated(wanted, self.event), f"{wanted} private steps ({self.mechanism.name})"
+            )
+            self.paid = wanted
+        self.paid -= 1
+        return True
+
+    def _private(
+        self, p: Parameters, optimisers: dict[str, Optimiser], batch: PrivateStep, rate: float
+    ) -> float:
+        began = time.perf_counter()
+        chosen, owner = self.sampler.draw(self.noise.coins())
+        drawing = self.streams.numpy("private", batch.number)
+        wrong = torch.from_numpy(
+            negatives.draw_two_sides(drawing, 1, self.config.negatives or 1, self.entities)
+        )
+        statements = torch.from_numpy(self.statements[chosen])
+        relation = statements[:, 1]
+        if self.objective.reciprocal:
+            relation = torch.cat([relation, relation + len(p.relations) // 2])
+        read = torch.cat([statements[:, 0], statements[:, 2], wrong.view(-1)])
+        drawn = time.perf_counter()
+        self.mechanism.catch_up(p, read, relation)
+        total = self._sum(p, statements, torch.from_numpy(owner), wrong)
+        summed = time.perf_counter()
+        private = {name: optimisers[f"private.{name}"] for name in ("entities", "relations")}
+        self.mechanism.release(p, private, total, torch.unique(wrong), rate)
+        ended = time.perf_counter()
+        for key, value in (
+            ("sample", drawn - began),
+            ("gradient", summed - drawn),
+            ("update", ended - summed),
+        ):
+            self.seconds[key] += value
+        self.block = int(np.clip(BLOCK_SECONDS / max(ended - began, 1e-6), 1, 4096))
+        return total.loss / self.terms.expected
+
+    def _sum(self, p: Parameters, statements: Tensor, owner: Tensor, wrong: Tensor) -> ClippedSum:
+        """The clipped sum of a batch of any size, piece by piece."""
+        size = int(np.clip((1 << 22) // wrong.shape[1], 256, 8192))
+        parts = []
+        for piece in pieces(owner.numpy(), size):
+            unit = owner[piece] - owner[piece][0] if self.several else None
+            batch = TripleBatch(statements[piece], wrong)
+            parts.append(clipped_sum(self.model, p, batch, unit, self.objective, self.clip))
+        votes = _votes(statements, owner, self.entities) if self.mechanism.wants_votes else None
+        return ClippedSum(
+            _joined([part.entities for part in parts], p.entities) if self.clip.entities else None,
+            _joined([part.relations for part in parts], p.relations) if self.clip.relations else None,
+            self.clip.norm,
+            sum(part.loss for part in parts),
+            torch.cat([part.norms for part in parts]) if parts else torch.empty(0),
+            votes,
+        )
+
+    def flush(self, p: Parameters) -> None:
+        """Before anything leaves the trainer: all noise is in the tables."""
+        self.mechanism.flush(p)
+
+    def epsilon(self) -> float | None:
+        """ε so far at the run's δ; None where nothing is promised."""
+        found = spent(self.ledger.events, self.config.delta or 0.0, grid=COARSE).epsilon
+        return found if np.isfinite(found) else None
+
+
+def _joined(rows: list[Rows | None], table: Tensor) -> Rows:
+    """The sum of several row gradients, with their distinct ids."""
+    there = [part for part in rows if part is not None and part.ids is not None]
+    if not there:
+        return Rows(torch.empty(0, dtype=torch.int64), torch.empty(0, table.shape[1]))
+    if len(there) == 1:
+        return there[0]
+    if sum(len(part.values) for part in there) < len(table):
+        ids = torch.cat([part.ids for part in there if part.ids is not None])
+        return Rows(*merge(ids, torch.cat([part.values for part in there])))
+    whole, met = torch.zeros_like(table), torch.zeros(len(table), dtype=torch.bool)
+    for part in there:
+        assert part.ids is not None
+        whole.index_add_(0, part.ids, part.values)
+        met[part.ids] = True
+    ids = met.nonzero().squeeze(1)
+    return Rows(ids, whole.index_select(0, ids))
+
+
+def _votes(statements: Tensor, owner: Tensor, entities: int) -> tuple[Tensor, Tensor]:
+    """The entities of the units' own statements, and how many units have each."""
+    pairs = torch.unique(
+        torch.cat([owner * entities + statements[:, 0], owner * entities + statements[:, 2]])
+    )
+    return torch.unique(pairs % entities, return_counts=True)
+
+
+def _rows_read(batch: Batch, relations: int, reciprocal: bool) -> tuple[Tensor | None, Tensor | None]:
+    """The rows an ordinary batch reads; None means all."""
+    if isinstance(batch, QueryBatch):
+        return None, batch.relation
+    relation = batch.triples[:, 1]
+    both = torch.cat([relation, relation + relations // 2]) if reciprocal else relation
+    return torch.cat([batch.triples[:, 0], batch.triples[:, 2], batch.negatives.view(-1)]), both
+
+
+def step_event(config: TrainConfig, terms: Terms) -> Event:
+    """What one private step of a configuration costs."""
+    return mechanism_class(config.mechanism or "lazy").event(terms)

@@ -1,0 +1,121 @@
+"""Before a private training: one noisy count, settings derived from it, and the noise that keeps the budget."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from veilgraph import models
+from veilgraph.account.calibrate import calibrate
+from veilgraph.account.events import Event, gaussian, non_private, repeated, sampled
+from veilgraph.account.ledger import Ledger
+from veilgraph.config import TrainConfig
+from veilgraph.errors import PrivacyError
+from veilgraph.load.graph import Graph
+from veilgraph.mark.units import units
+from veilgraph.models.base import Model
+from veilgraph.rng import Streams
+from veilgraph.runs import DELTA
+from veilgraph.train.defaults import complete
+from veilgraph.train.private.gauss import source
+from veilgraph.train.private.mechanisms import Terms, mechanism_class
+from veilgraph.train.private.plan import PrivatePlan
+
+COUNT_NOISE = 100.0  # standard deviation of the count of units; its cost is nearly nothing
+FEWEST = 100.0  # a noisy count below this is taken for this
+
+
+def settle(
+    graph: Graph, public: Graph, config: TrainConfig, ledger: Ledger
+) -> tuple[TrainConfig, float, str]:
+    """The complete configuration, the noisy number of units, and a line that says what was chosen.
+
+    Reads confidential data: the number of units. Releases: that number with Gaussian noise, charged before it is drawn.
+    """
+    if config.insecure_noise_seed is not None:
+        ledger.charge(non_private("the noise was drawn from a given seed"), "insecure noise")
+    ledger.charge(gaussian(COUNT_NOISE), "noisy number of confidential units")
+    noise = source(secure=config.secure_noise, insecure_seed=config.insecure_noise_seed)
+    exact = len(np.unique(units(graph)))
+    found = max(FEWEST, float(exact + COUNT_NOISE * noise.normal(1)[0]))
+    statements = len(public.train) or int(found)
+    config, line = complete(
+        _defaults(config, public, found), public, models.model_class(config.model), statements
+    )
+    refuse(config)
+    terms = terms_of(graph, config, found)
+    if config.noise_multiplier is None:
+        config = config.with_values(noise_multiplier=_noise(config, terms, ledger))
+    privately = (
+        f" Confidential: {config.private_steps} private steps of about {terms.expected:,.0f} units, "
+        f"noise multiplier {config.noise_multiplier:.3g}, clip {config.clip:g}, {config.mechanism}."
+    )
+    return config, found, line + privately
+
+
+def _defaults(config: TrainConfig, public: Graph, count: float) -> TrainConfig:
+    """Settings of the private part that were left open, from public facts."""
+    optimiser = config.private_optimiser or ("sgd" if (config.mechanism or "lazy") == "lazy" else "adagrad")
+    rate = config.sample_rate or min(1.0, max(0.02, 1024 / count))
+    chosen: dict[str, Any] = {
+        "delta": config.delta or DELTA,
+        "mechanism": config.mechanism or "lazy",
+        "clip": config.clip or 1.0,
+        "sample_rate": rate,
+        "private_optimiser": optimiser,
+        "private_steps": config.private_steps if config.private_steps is not None else math.ceil(10 / rate),
+        "private_learning_rate": config.private_learning_rate or (1.0 if optimiser == "sgd" else 0.05),
+        "averaging": config.averaging if config.averaging is not None else 0.0,
+    }
+    if not len(public.train) and config.epochs is None:
+        chosen["epochs"] = max(1, round(chosen["private_steps"] * rate))
+    return config.with_values(**chosen)
+
+
+def refuse(config: TrainConfig) -> None:
+    """Raise for settings under which the promise would not hold."""
+    mechanism_class(config.mechanism or "lazy").refuse(config.private_optimiser or "sgd")
+    if config.delta is not None and config.delta > 1e-3:
+        raise PrivacyError(
+            f"delta {config.delta:g} would allow the promise to fail for one unit in {1 / config.delta:.0f}: choose 1e-5 or less."
+        )
+
+
+def terms_of(graph: Graph, config: TrainConfig, count: float) -> Terms:
+    """What the noise of a configuration is measured by; ``count`` is the noisy number of units."""
+    rate = config.sample_rate or 1.0
+    per_unit = graph.marks.per_unit if graph.marks is not None else 1
+    return Terms(config.noise_multiplier or 1.0, rate, max(1.0, rate * count), per_unit, len(graph.entities))
+
+
+def _noise(config: TrainConfig, terms: Terms, ledger: Ledger) -> float:
+    """The noise multiplier that keeps (ε, δ); for mechanisms without a guarantee, the one their papers would take."""
+    mechanism = mechanism_class(config.mechanism or "lazy")
+    already = [event for event in ledger.events if event["event"] != "non-private"]
+
+    def events(noise: float) -> list[Event]:
+        claimed = Terms(noise, terms.rate, terms.expected, terms.per_unit, terms.entities)
+        step = (
+            mechanism.event(claimed) if mechanism.guarantee == "dp" else sampled(terms.rate, gaussian(noise))
+        )
+        return [*already, repeated(config.private_steps or 0, step)]
+
+    return calibrate(events, config.epsilon or 1.0, config.delta or DELTA)
+
+
+def private_plan(
+    graph: Graph,
+    public: Graph,
+    model: Model,
+    config: TrainConfig,
+    streams: Streams,
+    ledger: Ledger,
+    count: float,
+) -> PrivatePlan:
+    """The plan of a settled configuration, with fresh noise."""
+    noise = source(
+        secure=config.secure_noise, insecure_seed=config.insecure_noise_seed, threads=config.threads or 1
+    )
+    return PrivatePlan(graph, public, model, config, streams, ledger, terms_of(graph, config, count), noise)

@@ -1,0 +1,24 @@
+"""The clipped sum of a batch, for any model."""
+
+from __future__ import annotations
+
+from torch import Tensor
+
+from veilgraph.models.base import GenericModel, Model
+from veilgraph.models.parameters import Parameters
+from veilgraph.train.gradients import Objective, TripleBatch
+from veilgraph.train.private.clip import Clip, ClippedSum
+from veilgraph.train.private.generic import generic_sum
+from veilgraph.train.private.separable import separable_sum
+
+
+def clipped_sum(
+    model: Model, p: Parameters, batch: TripleBatch, unit: Tensor | None, objective: Objective, clip: Clip
+) -> ClippedSum:
+    """The sum of the clipped gradients of the units in a batch; ``unit[b]`` numbers them from 0 (None: one each).
+
+    Reads confidential data: the batch. Releases: nothing; the sum is to be noised by a mechanism.
+    """
+    if isinstance(model, GenericModel):
+        return generic_sum(model, p, batch, unit, objective, clip)
+    return separable_sum(model, p, batch, unit, objective, clip)

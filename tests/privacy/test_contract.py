@@ -1,0 +1,307 @@
+"""Every rule of the privacy contract that concerns one graph on one machine, one test each."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from scipy import stats
+
+from tests.conftest import random_graph
+from tests.privacy import QUICK, private_run
+from veilgraph import models
+from veilgraph.certify import verify
+from veilgraph.config import TrainConfig
+from veilgraph.errors import PrivacyError, VerificationError
+from veilgraph.load import Graph
+from veilgraph.mark import mark, unrestricted
+from veilgraph.models.parameters import Parameters
+from veilgraph.train import train
+from veilgraph.train.gradients import Rows
+from veilgraph.train.optim import create
+from veilgraph.train.private import gauss, mechanisms
+from veilgraph.train.private.clip import Clip, ClippedSum
+from veilgraph.train.private.mechanisms import Terms, mechanism_class
+from veilgraph.train.private.sample import PoissonSampler, pieces
+
+
+# --- 1. who is protected ------------------------------------------------------------------------------------------
+def test_number_of_confidential_statements_is_not_public(hospital: Graph, tmp_path: Path) -> None:
+    """No published file holds it: only the noisy count that was charged."""
+    graph = hospital.with_marks(mark(hospital, random_share=0.5))
+    run = private_run(graph, tmp_path / "run")
+    exact = int(graph.secret("train").sum())
+    for name in ("config.yaml", "certificate.json", "ledger.jsonl"):
+        text = (run.folder / name).read_text(encoding="utf-8")
+        assert str(exact) not in text, name
+        assert str(len(graph.train)) not in text, name
+    assert run.ledger.lines[0]["charge"] == {"event": "gaussian", "noise_multiplier": 100.0}
+
+
+def test_hash_of_confidential_data_is_not_published(hospital: Graph, tmp_path: Path) -> None:
+    """Whoever guesses the graph could test the guess against a plain hash; the salted one differs at every run."""
+    graph = hospital.with_marks(mark(hospital, random_share=0.5))
+    runs = [private_run(graph, tmp_path / name) for name in ("one", "two")]
+    found = {run.facts["commitment"] for run in runs}
+    assert len(found) == 2
+    assert graph.fingerprint not in found
+    assert all(run.is_of(graph) for run in runs)
+    assert not any(run.is_of(hospital.with_marks(mark(hospital, random_share=0.4))) for run in runs)
+
+
+# --- 2. one private step ------------------------------------------------------------------------------------------
+def test_sampling_is_by_independent_coins() -> None:
+    """Sizes are Binomial, units equally likely and pairwise independent (chi-square, p > 1e-6 by fixed seed)."""
+    unit_of = np.repeat(np.arange(40), 2)
+    sampler, rng = PoissonSampler(unit_of, 0.3), np.random.default_rng(0)
+    sizes, together, alone = [], 0, 0
+    for _ in range(4000):
+        chosen, owner = sampler.draw(rng)
+        units = np.unique(unit_of[chosen])
+        assert len(chosen) == 2 * len(units), "a unit is in with all its statements"
+        assert (np.diff(owner) >= 0).all()
+        sizes.append(len(units))
+        alone += 3 in units
+        together += 3 in units and 17 in units
+    observed = np.bincount(sizes, minlength=41)
+    expected = 4000 * stats.binom.pmf(np.arange(41), 40, 0.3)
+    keep = expected > 5
+    assert (
+        stats.chisquare(observed[keep], expected[keep] * observed[keep].sum() / expected[keep].sum()).pvalue
+        > 1e-6
+    )
+    assert alone / 4000 == pytest.approx(0.3, abs=0.03)
+    assert together / 4000 == pytest.approx(0.09, abs=0.02)
+
+
+def test_empty_batches_still_get_noise() -> None:
+    noise = gauss.source(insecure_seed=1, threads=1)
+    for name in ("dense", "adafest"):
+        p = Parameters(torch.zeros(30, 4), torch.zeros(6, 4))
+        clip = Clip(1.0)
+        mechanism = mechanism_class(name)(Terms(1.0, 0.1, 3.0, 1, 30), clip, noise)
+        empty = Rows(torch.empty(0, dtype=torch.int64), torch.empty(0, 4))
+        votes = (torch.empty(0, dtype=torch.int64), torch.empty(0, dtype=torch.int64))
+        total = ClippedSum(empty, empty, 1.0, 0.0, torch.empty(0), votes)
+        optimisers = {k: create("sgd", t) for k, t in (("entities", p.entities), ("relations", p.relations))}
+        mechanism.release(p, optimisers, total, torch.tensor([2, 5]), 1.0)
+        assert (p.relations != 0).all()
+        assert (p.entities[[2, 5]] != 0).all()
+
+
+def test_pieces_never_cut_a_unit() -> None:
+    owner = np.repeat(np.arange(30), np.arange(30) % 5 + 1)
+    for most in (1, 3, 7, 1000):
+        found = pieces(owner, most)
+        assert sum(p.stop - p.start for p in found) == len(owner)
+        edges = [p.stop for p in found[:-1]]
+        assert all(owner[e - 1] != owner[e] for e in edges)
+    assert pieces(np.empty(0, np.int64), 5) == []
+
+
+def test_negatives_do_not_depend_on_statements(
+    hospital: Graph, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from veilgraph.train import negatives
+
+    drawn: list[np.ndarray] = []
+    real = negatives.draw_two_sides
+
+    def spy(*given: object) -> np.ndarray:
+        drawn.append(real(*given))  # type: ignore[arg-type]
+        return drawn[-1]
+
+    monkeypatch.setattr(negatives, "draw_two_sides", spy)
+    for seed in (1, 2):
+        graph = unrestricted(hospital).with_marks(mark(hospital, random_share=0.5, seed=seed))
+        private_run(graph, tmp_path / str(seed))
+    half = len(drawn) // 2
+    assert half == QUICK["private_steps"]
+    assert all((a == b).all() for a, b in zip(drawn[:half], drawn[half:]))
+
+
+def test_noise_is_gaussian_beyond_six_deviations() -> None:
+    """Torch's float32 noise ends at 5.77 σ; ours must not. 2e8 numbers have one beyond 5.77 with probability 0.8."""
+    for secure in (False, True):
+        noise = gauss.source(secure=secure)
+        sample = noise.normal(400_000)
+        assert stats.kstest(sample, "norm").pvalue > 1e-6
+        assert sample.dtype == np.float64
+    bits = 2.0**-53
+    assert np.sqrt(-2 * np.log(bits)) > 8.5
+
+
+def test_optimiser_state_depends_on_noisy_gradients_only() -> None:
+    """The same noise with different statements moves Adagrad's memory by the same rows: all of them."""
+    states = []
+    for row in (3, 9):
+        p = Parameters(torch.zeros(12, 4), torch.zeros(3, 4))
+        mechanism = mechanism_class("dense")(
+            Terms(1.0, 1.0, 1.0, 1, 12), Clip(1.0, True, False), gauss.source(insecure_seed=5)
+        )
+        optimisers = {"entities": create("adagrad", p.entities)}
+        total = ClippedSum(Rows(torch.tensor([row]), torch.ones(1, 4) * 0.4), None, 1.0, 0.0, torch.empty(0))
+        mechanism.release(p, optimisers, total, torch.empty(0, dtype=torch.int64), 0.1)
+        states.append(optimisers["entities"].state["squares"])
+    assert all((state > 0).all() for state in states)
+
+
+# --- 3. mechanisms ------------------------------------------------------------------------------------------------
+def walk(name: str, seed: int, steps: int = 6) -> tuple[torch.Tensor, torch.Tensor]:
+    """A few steps whose rows are read in a pattern; the tables after a flush."""
+    p = Parameters(torch.zeros(40, 8), torch.zeros(6, 8))
+    mechanism = mechanism_class(name)(
+        Terms(1.5, 0.2, 4.0, 1, 40), Clip(0.7), gauss.source(insecure_seed=seed)
+    )
+    optimisers = {k: create("sgd", t) for k, t in (("entities", p.entities), ("relations", p.relations))}
+    for step in range(steps):
+        read = torch.arange(step, 40, step + 2)
+        mechanism.catch_up(p, read, torch.tensor([step % 6]))
+        values = 0.05 * torch.ones(len(read), 8)
+        total = ClippedSum(
+            Rows(read, values), Rows(torch.tensor([step % 6]), torch.ones(1, 8)), 0.7, 0.0, torch.empty(0)
+        )
+        mechanism.release(p, optimisers, total, torch.empty(0, dtype=torch.int64), 0.1 * (step + 1))
+    mechanism.flush(p)
+    return p.entities.clone(), p.relations.clone()
+
+
+def test_lazy_and_flush_equal_dense_in_distribution() -> None:
+    """Kolmogorov–Smirnov per table and row class, 300 walks each; fails by chance with probability below 1e-5."""
+    found = {}
+    for name, start in (("lazy", 0), ("dense", 10_000)):
+        walks = [walk(name, start + seed) for seed in range(300)]
+        found[name] = [torch.stack([w[i] for w in walks]).numpy() for i in (0, 1)]
+    for table in (0, 1):
+        lazy, dense = found["lazy"][table], found["dense"][table]
+        for rows in (slice(0, 1), slice(1, 3), slice(3, None)):
+            result = stats.ks_2samp(lazy[:, rows].ravel(), dense[:, rows].ravel())
+            assert result.pvalue > 1e-6
+        assert np.std(lazy) == pytest.approx(np.std(dense), rel=0.03)
+        assert np.abs(np.corrcoef(lazy[:, 0, 0], lazy[:, 1, 0])[0, 1]) < 0.25
+
+
+def test_lazy_refuses_what_needs_noise_at_once() -> None:
+    with pytest.raises(PrivacyError, match="Use mechanism dense"):
+        mechanism_class("lazy").refuse("adam")
+
+
+def test_checkpoints_hold_all_their_noise(hospital: Graph, tmp_path: Path) -> None:
+    """No row of a checkpoint is where the gradient alone would have left it: every private row has moved."""
+    from veilgraph.files import read_tensors
+    from veilgraph.train.loop import Progress
+
+    class Stop(Exception):
+        pass
+
+    def stop(progress: Progress) -> None:
+        if progress.step >= 3:
+            raise Stop
+
+    with pytest.raises(Stop):
+        private_run(
+            hospital, tmp_path / "run", listener=stop, checkpoint_seconds=0, private_steps=50, epochs=1
+        )
+    state = read_tensors(tmp_path / "run" / "checkpoint.safetensors")[0]
+    config = TrainConfig.of({"model": "distmult", **QUICK})
+    model = models.create("distmult", config.dimension or 1)
+    from veilgraph.rng import Streams
+
+    start = model.initialise(len(hospital.entities), 2 * len(hospital.relations), Streams(0).numpy("init"))
+    assert (state["now/entities"] != start[0]).all()
+    assert (state["now/relations"] != start[1][: len(state["now/relations"])]).all()
+
+
+@pytest.mark.parametrize("name", mechanisms.names())
+def test_every_mechanism_trains_and_says_what_it_promises(name: str, hospital: Graph, tmp_path: Path) -> None:
+    run = private_run(hospital, tmp_path / "run", mechanism=name)
+    promised = mechanism_class(name).guarantee
+    assert run.guarantee == promised
+    if promised == "dp":
+        assert run.epsilon is not None
+        assert run.epsilon <= 2.0
+    else:
+        assert run.epsilon is None
+        assert "not differentially private" in run.certificate["statement"]
+    assert verify(run, hospital.with_marks(mark(hospital, everything=True)))["valid"]
+
+
+def test_adafest_by_skipping_equals_adafest_by_coins() -> None:
+    """Rows without votes pass with the chance of a Gaussian above the threshold (binomial, p > 1e-6)."""
+    terms = Terms(1.0, 0.1, 20.0, 1, 500)
+    mechanism = mechanism_class("adafest")(terms, Clip(1.0), gauss.source(insecure_seed=0))
+    voted, votes = torch.tensor([7, 8]), torch.tensor([10_000, 0])
+    counts = np.zeros(500)
+    for _ in range(2000):
+        counts[mechanism.chosen(voted, votes).numpy()] += 1
+    assert counts[7] == 2000
+    chance = 20 / 500
+    rest = np.delete(counts, 7)
+    assert stats.binomtest(int(rest.sum()), 2000 * 499, chance).pvalue > 1e-6
+    assert stats.kstest((rest - 2000 * chance) / np.sqrt(2000 * chance * (1 - chance)), "norm").pvalue > 1e-6
+
+
+# --- what must not be read for free ---------------------------------------------------------------------------------
+def test_free_things_read_unrestricted_statements_only(
+    hospital: Graph, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """TransM's weights, the ordinary plan and validation never see a confidential statement."""
+    from veilgraph.train import loop, plan
+
+    graph = hospital.with_marks(mark(hospital, random_share=0.5))
+    secret = {tuple(t) for s, a in graph.splits.items() for t in a[graph.secret(s)].tolist()}
+    seen: list[np.ndarray] = []
+    transm = models.model_class("transm")
+    for owner, method, place in (
+        (transm, "prepare", 1),
+        (plan.OrdinaryPlan, "__init__", 1),
+        (loop.Validation, "__init__", 1),
+    ):
+        real = getattr(owner, method)
+
+        def spy(*given: object, real: object = real, place: int = place, **named: object) -> object:
+            what = given[place]
+            seen.append(what.triples if isinstance(what, Graph) else what)  # type: ignore[arg-type]
+            return real(*given, **named)  # type: ignore[operator]
+
+        monkeypatch.setattr(owner, method, spy)
+    private_run(graph, tmp_path / "run", model="transm")
+    assert len(seen) == 3
+    assert all(secret.isdisjoint(map(tuple, array.tolist())) for array in seen)
+
+
+def test_dropped_statements_are_never_read(hospital: Graph, tmp_path: Path) -> None:
+    """Two graphs that differ in confidential statements alone give the same vectors; ε is 0."""
+    marks = mark(hospital, random_share=0.5)
+    graph = hospital.with_marks(marks)
+    open_only = unrestricted(graph)
+    other = open_only.with_marks(mark(open_only, statements=open_only.train[:0]))
+    settings = {k: v for k, v in QUICK.items() if k not in ("private_steps", "sample_rate")}
+    runs = [
+        train(g, out=tmp_path / str(i), model="distmult", drop_confidential=True, **settings)
+        for i, g in enumerate((graph, other))
+    ]
+    assert torch.equal(runs[0].parameters.entities, runs[1].parameters.entities)
+    assert (runs[0].guarantee, runs[0].epsilon) == ("dp", 0.0)
+    (runs[1].folder / "ledger.jsonl").unlink()
+    with pytest.raises(VerificationError, match="not known"):
+        _ = runs[1].epsilon
+    assert "no confidential statement was read" in runs[0].certificate["statement"]
+
+
+def test_answers_do_not_betray_what_was_left_out(hospital: Graph, tmp_path: Path) -> None:
+    """predict() leaves known unrestricted facts out of its answers, never confidential ones."""
+    graph = hospital.with_marks(mark(hospital, everything=True))
+    run = private_run(graph, tmp_path / "run")
+    h, r, t = graph.train[0]
+    answers = run.predict(graph.entities[h], graph.relations[r], top=len(graph.entities))
+    assert graph.entities[t] in {answer["entity"] for answer in answers}
+
+
+def test_unknown_graph_is_all_confidential(tmp_path: Path) -> None:
+    graph = random_graph(statements=300)
+    run = private_run(graph, tmp_path / "run")
+    assert run.facts["statements"] == 0
+    assert run.guarantee == "dp"
