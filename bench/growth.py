@@ -52,15 +52,14 @@ class Stepper:
                 "dimension": dimension,
                 "batch": batch,
                 "candidates": "sampled",
+                "averaging": 0,
                 "negatives": 64,
                 "chunk": 128,
             },
         )
         self.config, self.model = config, models.create(name, dimension)
         self.plan = OrdinaryPlan(graph, self.model, config, Streams(0))
-        self.state = TrainingState.fresh(
-            graph, self.model, str(config.optimiser), bool(config.reciprocal), Streams(0)
-        )
+        self.state = TrainingState.fresh(graph, self.model, config, Streams(0))
         self.batches = list(_take(self.plan.batches(0), 60))
 
     def time(self) -> float:
@@ -84,11 +83,11 @@ def epoch(entities: int, statements: int, dimension: int, model: str) -> dict[st
     config, _ = complete_config(
         graph,
         {"model": model, "dimension": dimension, "batch": 4096, "candidates": "sampled", "negatives": 64, "chunk": 512,
-         "optimiser": "row-adagrad"},
+         "optimiser": "row-adagrad", "averaging": 0},
     )  # fmt: skip
     scorer = models.create(model, dimension)
     plan = OrdinaryPlan(graph, scorer, config, Streams(0))
-    state = TrainingState.fresh(graph, scorer, "row-adagrad", bool(config.reciprocal), Streams(0))
+    state = TrainingState.fresh(graph, scorer, config, Streams(0))
     began = time.perf_counter()
     with torch.no_grad():
         losses = [plan.step(state.parameters, state.optimisers, b, 0.1) for b in plan.batches(0)]

@@ -20,7 +20,16 @@ from veilgraph.models.parameters import Parameters
 
 MODELS = {"transe": TransE, "distmult": DistMult, "complex": ComplEx, "rotate": RotatE}
 
-RATES_OF_DISTANCES = {"transe": 1e-3, "rotate": 1e-3}  # PyKEEN's default step size; dot products get 0.005
+RATES = {
+    "transe": 1e-3,
+    "rotate": 1e-2,
+    "distmult": 5e-3,
+    "complex": 1e-2,
+}  # Adam, by hand; its default 1e-3 is too slow
+MARGINS = {
+    "transe": 9.0,
+    "rotate": 3.0,
+}  # its RotatE compares by the Euclidean norm, whose distances are smaller
 
 
 def factory(graph: Graph, split: str = "train") -> CoreTriplesFactory:
@@ -39,6 +48,8 @@ def create(name: str, graph: Graph, dimension: int, seed: int = 0) -> tuple[Any,
     more: dict[str, Any] = {
         "transe": {"scoring_fct_norm": 1, "entity_constrainer": None},
         "distmult": {"entity_constrainer": None, "regularizer": None},
+        # its default start (unit normal) drowns the first epochs; this is the start of its other models
+        "complex": {"entity_initializer": "xavier_normal", "relation_initializer": "xavier_normal"},
     }.get(name, {})
     model = MODELS[name](
         triples_factory=triples, embedding_dim=width, loss=_loss(name), random_seed=seed, **more
@@ -48,8 +59,8 @@ def create(name: str, graph: Graph, dimension: int, seed: int = 0) -> tuple[Any,
 
 def _loss(name: str) -> Any:
     """Self-adversarial for distances; sampled softmax for dot products (PyKEEN's default there hardly learns)."""
-    if name in RATES_OF_DISTANCES:
-        return NSSALoss(margin=9.0, adversarial_temperature=1.0)
+    if name in MARGINS:
+        return NSSALoss(margin=MARGINS[name], adversarial_temperature=1.0)
     return InfoNCELoss(margin=0.0, log_adversarial_temperature=0.0)
 
 
@@ -58,8 +69,7 @@ class Training:
 
     def __init__(self, name: str, graph: Graph, dimension: int, batch: int, negatives: int) -> None:
         self.model, self.triples = create(name, graph, dimension)
-        rate = RATES_OF_DISTANCES.get(name, 0.005)
-        optimiser = torch.optim.Adam(self.model.get_grad_params(), lr=rate)
+        optimiser = torch.optim.Adam(self.model.get_grad_params(), lr=RATES[name])
         self.loop = SLCWATrainingLoop(
             model=self.model,
             triples_factory=self.triples,

@@ -44,14 +44,13 @@ class Ours:
                 "negatives": negatives // 2,  # per side: as many per statement as the peer
                 "chunk": 128,
                 "candidates": "sampled",
+                "averaging": 0,
                 **OURS[name],
             },
         )
         self.config, self.model = config, models.create(name, dimension)
         self.plan = OrdinaryPlan(graph, self.model, config, Streams(0))
-        self.state = TrainingState.fresh(
-            graph, self.model, str(config.optimiser), bool(config.reciprocal), Streams(0)
-        )
+        self.state = TrainingState.fresh(graph, self.model, config, Streams(0))
 
     def epoch(self) -> float:
         """One pass; returns its seconds."""

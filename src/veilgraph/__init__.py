@@ -23,12 +23,14 @@ __all__ = [
     "Run",
     "VeilError",
     "__version__",
+    "audit",
     "check",
     "evaluate",
     "export",
     "fix",
     "load",
     "mark",
+    "membership",
     "open_run",
     "predict",
     "resume",
@@ -43,12 +45,14 @@ _HOMES = {
     "Graph": ("veilgraph.load.graph", "Graph"),
     "Run": ("veilgraph.runs", "Run"),
     "VeilError": ("veilgraph.errors", "VeilError"),
+    "audit": ("veilgraph.attack.audit", "audit"),
     "check": ("veilgraph.load.check", "check"),
     "evaluate": ("veilgraph.evaluate", "evaluate"),
     "export": ("veilgraph.export", "export"),
     "fix": ("veilgraph.load.check", "fix"),
     "load": ("veilgraph.load", "load"),
     "mark": ("veilgraph.mark.rules", "mark"),
+    "membership": ("veilgraph.attack.membership", "membership"),
     "open_run": ("veilgraph.runs", "open_run"),
     "predict": ("veilgraph.evaluate", "predict"),
     "resume": ("veilgraph.train", "resume"),
@@ -81,6 +85,8 @@ class _Session(ModuleType):
 sys.modules[__name__].__class__ = _Session
 
 if TYPE_CHECKING:
+    from veilgraph.attack.audit import audit as audit
+    from veilgraph.attack.membership import membership as membership
     from veilgraph.certify import verify as verify
     from veilgraph.errors import VeilError
     from veilgraph.evaluate import evaluate as evaluate

@@ -171,6 +171,16 @@ class TrainConfig:
     private_learning_rate: float | None = _setting(
         None, float, "Step size of private steps.", low=0, high=1e6
     )
+    prior: str | None = _setting(
+        None, str, "What is added to every score: noisy counts (marginals), or none.", "marginals", "none"
+    )
+    prior_noise: float | None = _setting(
+        None,
+        float,
+        "Noise of the counts in units of their sensitivity; from epsilon, if not given.",
+        low=1e-3,
+        high=1e7,
+    )
     order: str = _setting(
         "interleaved", str, "When private steps are taken.", "interleaved", "unrestricted-first"
     )

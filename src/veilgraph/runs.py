@@ -43,12 +43,13 @@ if TYPE_CHECKING:
     from veilgraph.load.vocabulary import Vocabulary
     from veilgraph.models.base import Model
     from veilgraph.models.parameters import Parameters
+    from veilgraph.models.prior import Prior
     from veilgraph.train.state import TrainingState
 
 CONFIG, TRACE, LEDGER = "config.yaml", "trace.jsonl", "ledger.jsonl"
 ENTITIES, RELATIONS, WEIGHTS = "entities.safetensors", "relations.safetensors", "weights.safetensors"
 VOCABULARY, METRICS = "vocabulary.parquet", "metrics.json"
-CURATOR, CERTIFICATE = "curator.json", "certificate.json"
+CURATOR, CERTIFICATE, MARGINALS = "curator.json", "certificate.json", "marginals.safetensors"
 DELTA = 1e-6
 
 Settle = Callable[[Ledger], tuple[TrainConfig, dict[str, Any]]]
@@ -198,7 +199,15 @@ class Run:
             raise RunError(f"{self.folder}: the vectors cannot be read ({error}).") from None
         if len(entities) != len(self.entities):
             raise RunError(f"{self.folder}: {len(entities)} entity rows, but {len(self.entities)} names.")
-        return Parameters(entities, relations, weights)
+        return Parameters(entities, relations, weights, self.prior)
+
+    @property
+    def prior(self) -> Prior | None:
+        """The noisy counts that are added to every score, if there are any."""
+        from veilgraph.models.prior import Prior
+
+        path = self.folder / MARGINALS
+        return Prior.of(read_tensors(path)[0]) if path.exists() else None
 
     @cached_property
     def model(self) -> Model:

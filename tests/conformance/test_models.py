@@ -188,7 +188,8 @@ def test_learns_a_small_graph(name: str, hospital, tmp_path) -> None:  # type: i
         hospital, model=name, out=tmp_path / "run", epochs=25, dimension=32, validate_every=5, threads=1
     )
     found = run.evaluate("test", graph=hospital)
-    assert found["mrr"] > popularity(hospital)["mrr"] + 0.02
+    more = 0.02 if models.model_class(name).learns else -0.02  # marginals are popularity
+    assert found["mrr"] > popularity(hospital)["mrr"] + more
 
 
 def test_close_pairs_have_bounded_l2_gradients() -> None:
@@ -219,6 +220,6 @@ def test_one_entity_and_one_statement() -> None:
         model = models.create(name, 4)
         model.prepare(graph.train, 1)
         plan = OrdinaryPlan(graph, model, config, Streams(0))
-        state = TrainingState.fresh(graph, model, "sgd", bool(config.reciprocal), Streams(0))
+        state = TrainingState.fresh(graph, model, config, Streams(0))
         for item in plan.batches(0):
             assert np.isfinite(plan.step(state.parameters, state.optimisers, item, 0.1))

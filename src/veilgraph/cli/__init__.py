@@ -19,6 +19,8 @@ VERBS = {
     "evaluate": "Rank held-out statements among all entities.",
     "predict": "Answer (head, relation, ?) or (?, relation, tail) by name.",
     "certificate": "What a run promises, in words and numbers; verify checks it.",
+    "audit": "Train with canaries and test whether the claimed ε holds.",
+    "attack": "Attack a run: membership of statements.",
     "tune": "Search for good settings.",
     "export": "Write the vectors for other tools.",
     "list": "What there is: models, losses, optimisers, readers, formats, datasets.",

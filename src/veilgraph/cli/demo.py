@@ -12,6 +12,9 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--patients", type=int, default=2000, help="size of the hospital")
     parser.add_argument("--model", default="complex", help="which scorer")
     parser.add_argument("--epochs", type=int, default=100, help="at most so many passes (default 100)")
+    parser.add_argument(
+        "--epsilon", type=float, default=2.0, help="budget of the private training (default 2)"
+    )
     parser.add_argument("--force", action="store_true", help="replace an earlier demo")
     parser.add_argument("--seed", type=int, default=0, help="of the hospital, the split and the training")
 
@@ -26,6 +29,7 @@ def run(options: argparse.Namespace) -> dict[str, Any]:
         patients=options.patients,
         model=options.model,
         epochs=options.epochs,
+        epsilon=options.epsilon,
         force=options.force,
         seed=options.seed,
         note=note,
@@ -35,7 +39,7 @@ def run(options: argparse.Namespace) -> dict[str, Any]:
 
 def show(result: dict[str, Any]) -> None:
     """For people."""
-    from veilgraph.cli.terminal import facts, table
+    from veilgraph.cli.terminal import facts, out, table
 
     table(
         ("", "MRR", "Hits@1", "Hits@10", "mean rank"),
@@ -44,4 +48,16 @@ def show(result: dict[str, Any]) -> None:
     )
     for question, answers in result["answers"].items():
         table((question, "score"), [(a["entity"], a["score"]) for a in answers])
-    facts({"guarantee": result["guarantee"], "run": result["run"], "report": result["report"]})
+    table(
+        ("membership attack", "AUC (0.5 is a coin)", "found at 1 % false alarms"),
+        [(name, found["auc"], found["tpr@fpr=0.01"]) for name, found in result["attacks"].items()],
+    )
+    out.print(result["certificate"], markup=False)
+    audited = result["audit"]
+    facts(
+        {
+            "audit": f"{audited['verdict']}: ε at least {audited['epsilon_lower_bound']:.2f}, claimed {audited['epsilon_claimed']:.2f}",
+            "private run": result["private_run"],
+            "report": result["report"],
+        }
+    )

@@ -46,9 +46,15 @@ def show(result: dict[str, Any]) -> None:
 
     columns = ("mrr", "mr", "hits@1", "hits@3", "hits@10")
     facts(
-        {k: v for k, v in result.items() if k not in ("relations", "classes", "split")},
+        {k: v for k, v in result.items() if k != "split" and not isinstance(v, dict)},
         f"split {result['split']}",
     )
+    kinds = [(k, result[k]) for k in ("confidential", "unrestricted") if k in result]
+    if kinds:
+        table(
+            ("statements", "queries", *columns),
+            [(k, m["queries"], *(m[c] for c in columns)) for k, m in kinds],
+        )
     for block in ("classes", "relations"):
         if block in result:
             rows = [(name, m["queries"], *(m[c] for c in columns)) for name, m in result[block].items()]

@@ -1,11 +1,21 @@
-"""veil list models|losses|optimisers|readers|formats|datasets|settings"""
+"""veil list models|mechanisms|attacks|losses|optimisers|readers|formats|datasets|settings"""
 
 from __future__ import annotations
 
 import argparse
 from typing import Any
 
-KINDS = ("models", "losses", "optimisers", "readers", "formats", "datasets", "settings")
+KINDS = (
+    "models",
+    "mechanisms",
+    "attacks",
+    "losses",
+    "optimisers",
+    "readers",
+    "formats",
+    "datasets",
+    "settings",
+)
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -32,6 +42,18 @@ def _models() -> list[dict[str, Any]]:
 
     found = [{"name": n, "formula": m.formula, "citation": m.citation} for n, m in available().items()]
     return [*found, {"name": "pykeen:NAME", "formula": "any PyKEEN interaction", "citation": "extra: pykeen"}]
+
+
+def _mechanisms() -> list[dict[str, Any]]:
+    from veilgraph.train.private.mechanisms import available
+
+    return [{"name": n, "what": str(m.__doc__), "guarantee": m.guarantee} for n, m in available().items()]
+
+
+def _attacks() -> list[dict[str, Any]]:
+    from veilgraph import attack
+
+    return [{"name": n, "what": str(getattr(attack, n).__doc__).splitlines()[0]} for n in attack.__all__]
 
 
 def _losses() -> list[dict[str, Any]]:

@@ -7,6 +7,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from veilgraph import machine
 from veilgraph.errors import InputError
 from veilgraph.evaluate.metrics import by_class, by_relation, mapping_classes, summarise
@@ -34,7 +36,8 @@ def evaluate(
     """split, mrr, mr, adjusted_mrr, hits@1/3/10, queries, queries_per_second; with ``details`` also per relation and class.
 
     Ranks each statement of the split on both sides among all entities, other known statements left out, ties at their
-    average rank. Also written to the run's metrics.json, which is for the curator.
+    average rank; on a marked graph also apart for confidential and unrestricted statements. Also written to the run's
+    metrics.json, which is for the curator.
     """
     machine.prepare(threads)
     found = run.graph(graph)
@@ -61,6 +64,14 @@ def evaluate(
         "queries": len(ranks.rank),
         "queries_per_second": round(len(ranks.rank) / seconds, 1),
     }
+    secret = np.concatenate([found.secret(split)] * 2)  # both sides
+    if secret.any():
+        for name, part in (("confidential", secret), ("unrestricted", ~secret)):
+            if part.any():
+                result[name] = {
+                    **summarise(ranks.rank[part], ranks.candidates[part]),
+                    "queries": int(part.sum()),
+                }
     if details:
         result["relations"] = by_relation(ranks, list(found.relations))
         result["classes"] = by_class(ranks, mapping_classes(found.train, len(found.relations)))

@@ -25,11 +25,14 @@ def score_all(
     """``[questions, entities]`` scores. Callers choose how many questions fit in memory."""
     with torch.no_grad():
         if isinstance(model, GenericModel):
-            return _generic(model, p, source, relation, side, reciprocal)
-        query = query_vectors(model, p, source, relation, side=side, reciprocal=reciprocal)
-        scores = model.similarity.table(query.unsqueeze(0), p.entities.unsqueeze(0))[0]
-        if model.relation_scale is not None:
-            scores.mul_(model.relation_scale.index_select(0, relation).unsqueeze(1))
+            scores = _generic(model, p, source, relation, side, reciprocal)
+        else:
+            query = query_vectors(model, p, source, relation, side=side, reciprocal=reciprocal)
+            scores = model.similarity.table(query.unsqueeze(0), p.entities.unsqueeze(0))[0]
+            if model.relation_scale is not None:
+                scores.mul_(model.relation_scale.index_select(0, relation).unsqueeze(1))
+        if p.prior is not None:
+            p.prior.add(scores, relation, side)
         return scores
 
 

@@ -46,6 +46,7 @@ class Model(ABC):
     search_space: ClassVar[SearchSpace] = {}
     similarity: Similarity = DOT
     separable: ClassVar[bool] = True  # False: GenericModel
+    learns: ClassVar[bool] = True  # False: the prior alone (marginals)
 
     def __init__(self, dimension: int, *, norm: int = 1) -> None:
         if dimension < self.multiple_of or dimension % self.multiple_of:

@@ -109,6 +109,21 @@ def rows_times_matrices(x: Floats, matrices: Floats, index: Ints, out: Floats) -
 
 
 @numba.njit(**_OPTIONS)
+def rows_times_transposed(x: Floats, matrices: Floats, index: Ints, out: Floats) -> None:  # type: ignore[no-untyped-def]
+    """out[b] = x[b] · matrices[index[b]]ᵀ, with matrices [u, e, d]."""
+    b, d = x.shape
+    for i in numba.prange(b):
+        matrix = matrices[index[i]]
+        row = x[i]
+        for e in range(out.shape[1]):
+            line = matrix[e]
+            total = ZERO
+            for m in range(d):
+                total += row[m] * line[m]
+            out[i, e] = total
+
+
+@numba.njit(**_OPTIONS)
 def outer_sums(x: Floats, g: Floats, order: Ints, starts: Ints, out: Floats) -> None:  # type: ignore[no-untyped-def]
     """out[u] = Σ x[b] ⊗ g[b] over the examples b = order[starts[u] : starts[u + 1]] of matrix u."""
     d = x.shape[1]
@@ -122,6 +137,14 @@ def outer_sums(x: Floats, g: Floats, order: Ints, starts: Ints, out: Floats) -> 
             gradient = g[example]
             for e in range(line.shape[0]):
                 line[e] += value * gradient[e]
+
+
+@numba.njit(**_OPTIONS)
+def add_sparse_rows(scores: Floats, rows: Ints, starts: Ints, ids: Ints, values: Floats) -> None:  # type: ignore[no-untyped-def]
+    """scores[i, ids] += values, over the stretch of row ``rows[i]``."""
+    for i in numba.prange(scores.shape[0]):
+        for position in range(starts[rows[i]], starts[rows[i] + 1]):
+            scores[i, ids[position]] += values[position]
 
 
 @numba.njit(**_OPTIONS)

@@ -60,6 +60,8 @@ def complete(
     }
     for key, value in rest.items():
         chosen.setdefault(key, value)
+    if chosen["model"] == "marginals":
+        chosen["prior"] = "marginals"
     chosen.setdefault("chunk", min(chosen["batch"], 128 if distance or not scorer.separable else 1024))
     completed = config.with_values(**chosen)
     return completed, _explain(completed, entities, statements)

@@ -18,6 +18,7 @@ from torch import Tensor
 from veilgraph.models import kernels
 from veilgraph.models.base import GenericModel, Model
 from veilgraph.models.parameters import Parameters
+from veilgraph.models.prior import Prior
 from veilgraph.train.losses import Loss
 from veilgraph.train.optim import merge
 from veilgraph.train.regularisers import penalty_gradient
@@ -71,7 +72,8 @@ class TripleBatch(NamedTuple):
 class QueryBatch(NamedTuple):
     """Distinct questions (source, relation, ?) and their answers, ``answers[i]`` belonging to question ``owner[i]``.
 
-    ``inverse`` tells which questions ask for a head through ``compose_inverse`` (none, if relations are reciprocal).
+    ``backward`` tells which questions ask for a head, ``inverse`` which do so through ``compose_inverse`` (none, if
+    relations are reciprocal).
     """
 
     source: Tensor
@@ -80,6 +82,7 @@ class QueryBatch(NamedTuple):
     owner: Tensor
     answers: Tensor
     keep: Keep | None = None
+    backward: Tensor = torch.empty(0, dtype=torch.bool)
 
 
 class _Sides(NamedTuple):
@@ -109,11 +112,8 @@ def sampled(model: Model, p: Parameters, batch: TripleBatch, objective: Objectiv
     scale = (
         model.relation_scale.index_select(0, relation).repeat(2) if model.relation_scale is not None else None
     )
-    scores = table if scale is None else table * scale.view(chunks, -1, 1)
-    hide_own(scores, batch)
-    value, on_positive, on_negative = objective.loss.coefficients(
-        positive if scale is None else positive * scale, scores.view(2 * b, k)
-    )
+    positive, scores = final_scores(positive, table, scale, p, batch)
+    value, on_positive, on_negative = objective.loss.coefficients(positive, scores.view(2 * b, k))
     weight = _example_weight(batch, b) * (scale if scale is not None else 1.0)
     on_positive = on_positive * weight
     on_negative = on_negative.mul_(weight.unsqueeze(1)).view(chunks, -1, k)
@@ -174,7 +174,12 @@ def exact(
         table = model.similarity.table(part, p.entities.unsqueeze(0))
         factor = 1.0 if scale is None else scale[start : start + size]
         scores = table[0] if scale is None else table[0] * factor
-        value, weights = _against_all(objective.loss.name, scores, own, answer, statements)
+        if p.prior is not None:
+            scores = scores.clone() if scale is None else scores
+            _add_prior(p.prior, scores, batch, order[start : start + size])
+        separate = scale is not None or p.prior is not None or model.similarity.name != "l2"
+        reused = scores if separate else None  # the Euclidean distance needs its scores again
+        value, weights = _against_all(objective.loss.name, scores, own, answer, statements, reused)
         if scale is not None:
             weights.mul_(factor)
         every, weight = p.entities.unsqueeze(0), weights.unsqueeze(0)
@@ -193,6 +198,15 @@ def exact(
         on_entities.index_add_(0, answers, penalty * pull(p.entities.index_select(0, answers)))
     on_entities.index_add_(0, batch.source, on_source)
     return Gradients(total, Rows(None, on_entities), Rows(relation_ids, on_relations), {})
+
+
+def _add_prior(prior: Prior, scores: Tensor, batch: QueryBatch, questions: Tensor) -> None:
+    """Add the prior to the scores of some questions, in place."""
+    backward, relation = batch.backward[questions], batch.relation[questions]
+    for side, chosen in (("tail", ~backward), ("head", backward)):
+        part = scores[chosen]
+        prior.add(part, relation[chosen], side)
+        scores[chosen] = part
 
 
 def _queries(model: Model, p: Parameters, batch: TripleBatch, reciprocal: bool) -> _Sides:
@@ -216,6 +230,30 @@ def _queries(model: Model, p: Parameters, batch: TripleBatch, reciprocal: bool) 
         if keep is not None:
             query = query * keep.query
     return _Sides(query, head, tail, relations, relation_ids)
+
+
+def final_scores(
+    positive: Tensor, table: Tensor, scale: Tensor | None, p: Parameters, batch: TripleBatch
+) -> tuple[Tensor, Tensor]:
+    """Scores as the loss sees them: scaled, with the prior, own entities hidden. ``table`` itself may be changed."""
+    scores = table
+    if scale is not None:
+        positive, scores = positive * scale, table * scale.view(len(table), -1, 1)
+    if p.prior is not None:
+        more, others = prior_scores(p.prior, batch)
+        positive, scores = positive + more, scores + others.view_as(scores)
+    hide_own(scores, batch)
+    return positive, scores
+
+
+def prior_scores(prior: Prior, batch: TripleBatch) -> tuple[Tensor, Tensor]:
+    """What the prior adds to the true answers ``[2b]`` and to the negatives ``[2b, k]``, tail side first."""
+    head, relation, tail = batch.triples.unbind(1)
+    b, (sides, k) = len(head), batch.negatives.shape
+    own = batch.negatives.view(sides, 1, k).expand(-1, 2 * b // sides, -1).reshape(2 * b, k)
+    answers = [prior.gather(relation, "tail", tail[:, None]), prior.gather(relation, "head", head[:, None])]
+    others = [prior.gather(relation, "tail", own[:b]), prior.gather(relation, "head", own[b:])]
+    return torch.cat(answers).squeeze(1), torch.cat(others)
 
 
 def hide_own(scores: Tensor, batch: TripleBatch) -> None:
@@ -270,11 +308,11 @@ def _half(sides: _Sides, relation: Tensor) -> int:
 
 
 def _against_all(
-    name: str, scores: Tensor, own: Tensor, answer: Tensor, statements: int
+    name: str, scores: Tensor, own: Tensor, answer: Tensor, statements: int, out: Tensor | None
 ) -> tuple[float, Tensor]:
-    """The loss of some questions against all entities, and its derivative on each score."""
+    """The loss of some questions against all entities, and its derivative on each score (written to ``out``)."""
     if name == "softmax":
-        weights = torch.softmax(scores, 1)
+        weights = torch.softmax(scores, 1, out=out)
         value = -weights[own, answer].clamp_(min=1e-37).log_().sum()
         weights.mul_((torch.bincount(own, minlength=len(scores)) / statements).unsqueeze(1))
     else:
@@ -311,9 +349,9 @@ def _generic(model: GenericModel, p: Parameters, batch: TripleBatch, objective: 
             negative = torch.cat(
                 [model.score(h, r, by_chunk[:b], weights), model.score(by_chunk[b:], r, t, weights)]
             )
-    scores = negative.detach().clone()
-    hide_own(scores.view(chunks, -1, k), batch)
-    value, on_positive, on_negative = objective.loss.coefficients(positive.detach(), scores)
+    table = negative.detach().clone().view(chunks, -1, k)
+    final, scores = final_scores(positive.detach(), table, None, p, batch)
+    value, on_positive, on_negative = objective.loss.coefficients(final, scores.view(2 * b, k))
     weight = _example_weight(batch, b)
     inputs = [head, tail, relations, negative_rows, *weights.values()]
     gradients = torch.autograd.grad(

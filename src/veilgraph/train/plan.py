@@ -221,4 +221,4 @@ class _Questions:
         tensors: Any = map(
             torch.from_numpy, (key // (2 * self.relations), relation, inverse, owner, self.answers[place])
         )
-        return QueryBatch(*tensors)
+        return QueryBatch(*tensors)._replace(backward=torch.from_numpy(backward))

@@ -18,6 +18,7 @@ from veilgraph.models.base import Model
 from veilgraph.rng import Streams
 from veilgraph.train.loop import CHECKPOINT_SECONDS, Listener, Validation, run_epochs
 from veilgraph.train.plan import OrdinaryPlan, Plan
+from veilgraph.train.priors import attach_prior
 from veilgraph.train.state import TrainingState
 
 
@@ -54,6 +55,8 @@ def run_training(
     model.prepare(public.train, len(graph.relations))
     private = config.private_optimiser or "sgd" if regime(config) == "private" else None
     state = TrainingState.fresh(graph, model, config, streams, private)
+    if config.prior == "marginals":
+        attach_prior(graph, public, config, state, folder)
     if folder is not None:
         state.restore(folder)
     validation = Validation(public, model, config, streams)

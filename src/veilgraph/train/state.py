@@ -153,4 +153,5 @@ def tables(p: Parameters) -> dict[str, Tensor]:
 
 def copy(p: Parameters) -> Parameters:
     """An independent copy."""
-    return Parameters(p.entities.clone(), p.relations.clone(), {k: v.clone() for k, v in p.weights.items()})
+    weights = {name: tensor.clone() for name, tensor in p.weights.items()}
+    return Parameters(p.entities.clone(), p.relations.clone(), weights, p.prior)

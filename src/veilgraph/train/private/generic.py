@@ -13,7 +13,7 @@ from torch import Tensor
 
 from veilgraph.models.base import GenericModel
 from veilgraph.models.parameters import Parameters
-from veilgraph.train.gradients import Objective, Rows, TripleBatch, hide_own
+from veilgraph.train.gradients import Objective, Rows, TripleBatch, final_scores
 from veilgraph.train.optim import merge
 from veilgraph.train.private import kernels
 from veilgraph.train.private.clip import Clip, ClippedSum, factors, penalty, scaled, squares
@@ -46,17 +46,17 @@ def generic_sum(
             negative = torch.cat(
                 [model.score(h, r[:b], wrong[:b], p.weights), model.score(wrong[b:], r[b:], t, p.weights)]
             )
-    scores = negative.detach().clone()
-    hide_own(scores.view(sides, -1, k), batch)
+    table = negative.detach().clone().view(sides, -1, k)
+    final, scores = final_scores(positive.detach().squeeze(1), table, None, p, batch)
     if unit is not None:
         kernels.hide_unit(
-            scores.view(sides, -1, k).numpy(),
+            scores.numpy(),
             batch.negatives.numpy(),
             head_ids.numpy(),
             tail_ids.numpy(),
             unit.numpy(),
         )
-    value, on_positive, on_negative = objective.loss.coefficients(positive.detach().squeeze(1), scores)
+    value, on_positive, on_negative = objective.loss.coefficients(final, scores.view(2 * b, k))
     on_head, on_tail, on_rows, on_wrong = torch.autograd.grad(
         [positive, negative],
         [head, tail, rows, wrong],

@@ -24,7 +24,7 @@ from torch import Tensor
 
 from veilgraph.models.base import Model
 from veilgraph.models.parameters import Parameters
-from veilgraph.train.gradients import Objective, Rows, TripleBatch, hide_own
+from veilgraph.train.gradients import Objective, Rows, TripleBatch, final_scores
 from veilgraph.train.optim import merge
 from veilgraph.train.private import kernels
 from veilgraph.train.private.clip import Clip, ClippedSum, factors, penalty, scaled, squares
@@ -71,15 +71,12 @@ def separable_sum(
     chunked = query.view(sides, -1, query.shape[1])
     table = model.similarity.table(chunked, negative_rows)
     scale = None if model.relation_scale is None else model.relation_scale.index_select(0, relation).repeat(2)
-    scores = table if scale is None else table * scale.view(sides, -1, 1)
-    hide_own(scores, batch)
+    positive, scores = final_scores(positive, table, scale, p, batch)
     if unit is not None:
         kernels.hide_unit(
             scores.numpy(), batch.negatives.numpy(), head_ids.numpy(), tail_ids.numpy(), unit.numpy()
         )
-    value, on_positive, on_negative = objective.loss.coefficients(
-        positive if scale is None else positive * scale, scores.view(2 * b, k)
-    )
+    value, on_positive, on_negative = objective.loss.coefficients(positive, scores.view(2 * b, k))
     if scale is not None:
         on_positive, on_negative = on_positive * scale, on_negative * scale.unsqueeze(1)
 

@@ -19,11 +19,13 @@ from veilgraph.models.base import Model
 from veilgraph.rng import Streams
 from veilgraph.runs import DELTA
 from veilgraph.train.defaults import complete
+from veilgraph.train.private import marginals
 from veilgraph.train.private.gauss import source
 from veilgraph.train.private.mechanisms import Terms, mechanism_class
 from veilgraph.train.private.plan import PrivatePlan
 
 COUNT_NOISE = 100.0  # standard deviation of the count of units; its cost is nearly nothing
+PRIOR_SHARE = 0.7  # of the budget (in zero-concentrated terms) for the prior, where steps follow
 FEWEST = 100.0  # a noisy count below this is taken for this
 
 
@@ -46,6 +48,8 @@ def settle(
     )
     refuse(config)
     terms = terms_of(graph, config, found)
+    if config.prior == "marginals" and config.prior_noise is None:
+        config = config.with_values(prior_noise=_prior_noise(config, ledger))
     if config.noise_multiplier is None:
         config = config.with_values(noise_multiplier=_noise(config, terms, ledger))
     privately = (
@@ -59,17 +63,23 @@ def _defaults(config: TrainConfig, public: Graph, count: float) -> TrainConfig:
     """Settings of the private part that were left open, from public facts."""
     optimiser = config.private_optimiser or ("sgd" if (config.mechanism or "lazy") == "lazy" else "adagrad")
     rate = config.sample_rate or min(1.0, max(0.02, 1024 / count))
+    alone = config.model == "marginals"
     chosen: dict[str, Any] = {
+        "prior": "marginals" if alone else config.prior or "none",
         "delta": config.delta or DELTA,
         "mechanism": config.mechanism or "lazy",
         "clip": config.clip or 1.0,
         "sample_rate": rate,
         "private_optimiser": optimiser,
-        "private_steps": config.private_steps if config.private_steps is not None else math.ceil(10 / rate),
+        "private_steps": 0
+        if alone
+        else config.private_steps
+        if config.private_steps is not None
+        else math.ceil(10 / rate),
         "private_learning_rate": config.private_learning_rate or (1.0 if optimiser == "sgd" else 0.05),
         "averaging": config.averaging if config.averaging is not None else 0.0,
     }
-    if not len(public.train) and config.epochs is None:
+    if not len(public.train) and config.epochs is None and not alone:
         chosen["epochs"] = max(1, round(chosen["private_steps"] * rate))
     return config.with_values(**chosen)
 
@@ -94,6 +104,10 @@ def _noise(config: TrainConfig, terms: Terms, ledger: Ledger) -> float:
     """The noise multiplier that keeps (ε, δ); for mechanisms without a guarantee, the one their papers would take."""
     mechanism = mechanism_class(config.mechanism or "lazy")
     already = [event for event in ledger.events if event["event"] != "non-private"]
+    if config.prior == "marginals":
+        already.append(marginals.event(config.prior_noise or 1.0))
+    if not config.private_steps:
+        return 1.0
 
     def events(noise: float) -> list[Event]:
         claimed = Terms(noise, terms.rate, terms.expected, terms.per_unit, terms.entities)
@@ -103,6 +117,15 @@ def _noise(config: TrainConfig, terms: Terms, ledger: Ledger) -> float:
         return [*already, repeated(config.private_steps or 0, step)]
 
     return calibrate(events, config.epsilon or 1.0, config.delta or DELTA)
+
+
+def _prior_noise(config: TrainConfig, ledger: Ledger) -> float:
+    """The noise of the counts: all of the budget if nothing else is learnt, else a fixed share of it."""
+    already = [event for event in ledger.events if event["event"] != "non-private"]
+    alone = calibrate(
+        lambda noise: [*already, marginals.event(noise)], config.epsilon or 1.0, config.delta or DELTA
+    )
+    return alone if not config.private_steps else alone / math.sqrt(PRIOR_SHARE)
 
 
 def private_plan(

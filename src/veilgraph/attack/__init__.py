@@ -1,0 +1,8 @@
+"""Attacks: what somebody learns who has only what he may see. For researchers, and for curators before they publish."""
+
+from __future__ import annotations
+
+from veilgraph.attack.audit import audit
+from veilgraph.attack.membership import membership
+
+__all__ = ["audit", "membership"]

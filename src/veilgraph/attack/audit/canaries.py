@@ -1,0 +1,57 @@
+"""Canaries: statements that were never true, about entities nobody else speaks of, in or out by fair coins.
+
+Every canary has its own head and tail, added to the (public) vocabulary whether it is in or not, so that nothing but the
+statement itself differs between the two worlds. For units of several statements a canary is a whole unit: one head with
+as many statements as the cap allows.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from veilgraph.load.graph import Graph
+from veilgraph.load.marks import Marks
+from veilgraph.load.vocabulary import Vocabulary
+
+PREFIX = "~canary"
+
+
+@dataclass(frozen=True)
+class Canaries:
+    """The graph with the canaries that are in, all of them as statements, and who is in."""
+
+    graph: Graph
+    statements: np.ndarray  # [canaries, per_unit, 3]
+    included: np.ndarray  # [canaries]
+
+
+def plant(graph: Graph, count: int, rng: np.random.Generator) -> Canaries:
+    """A marked graph with ``count`` canary units, each in by a fair coin."""
+    assert graph.marks is not None
+    per_unit = graph.marks.per_unit
+    heads = [f"{PREFIX}/{i:06d}/head" for i in range(count)]
+    tails = [f"{PREFIX}/{i:06d}/tail/{j:03d}" for i in range(count) for j in range(per_unit)]
+    entities = Vocabulary([*graph.entities, *heads, *tails])
+    place = entities.places(graph.entities)
+    relation = rng.integers(len(graph.relations), size=(count, per_unit))
+    statements = np.stack(
+        [
+            np.repeat(entities.places(heads)[:, None], per_unit, 1),
+            relation,
+            entities.places(tails).reshape(count, per_unit),
+        ],
+        2,
+    ).astype(np.int32)
+    included = rng.random(count) < 0.5
+    added = statements[included].reshape(-1, 3)
+    splits, masks = {}, {}
+    for split, array in graph.splits.items():
+        moved = np.column_stack([place[array[:, 0]], array[:, 1], place[array[:, 2]]]).astype(np.int32)
+        more = added if split == "train" else added[:0]
+        splits[split] = np.concatenate([moved, more])
+        masks[split] = np.concatenate([graph.secret(split), np.ones(len(more), bool)])
+    marks: Marks = replace(graph.marks, masks=masks)
+    planted = Graph(entities, graph.relations, splits, None, "", graph.extra, marks)
+    return Canaries(planted, statements, included)

@@ -1,0 +1,67 @@
+"""What an auditor can compute for every canary from the released vectors, the public settings and the seed.
+
+loss       how much better the canary scores than the same question with other tails
+rank       where its tail stands among all entities
+movement   how far its own rows moved from where they began (the seed tells where): catches noise on touched rows only
+direction  how far they moved against the gradient the canary itself would have had at the beginning
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+
+from veilgraph.evaluate.scoring import score_all
+from veilgraph.models.base import Model
+from veilgraph.models.parameters import Parameters
+from veilgraph.train import negatives
+from veilgraph.train.gradients import Objective, TripleBatch
+from veilgraph.train.private.clip import Clip
+from veilgraph.train.private.sums import clipped_sum
+
+CHUNK = 512
+
+
+def canary_scores(
+    model: Model, start: Parameters, final: Parameters, statements: np.ndarray, objective: Objective
+) -> dict[str, np.ndarray]:
+    """Every score of every canary unit; larger means «in»."""
+    count, per_unit, _ = statements.shape
+    flat = torch.from_numpy(statements.reshape(-1, 3).astype(np.int64))
+    loss, rank = _standing(model, final, flat, objective.reciprocal)
+    moved = final.entities - start.entities
+    gradient = _gradient(model, start, flat, objective)
+    own = torch.stack([flat[:, 0], flat[:, 2]], 1)
+    along = -(moved[own] * gradient[own]).sum((1, 2))
+    length = (moved[own] ** 2).sum((1, 2))
+    return {
+        name: np.asarray(value.reshape(count, per_unit).double().sum(1))
+        for name, value in (("loss", loss), ("rank", rank), ("movement", length), ("direction", along))
+    }
+
+
+def _standing(
+    model: Model, p: Parameters, statements: torch.Tensor, reciprocal: bool
+) -> tuple[torch.Tensor, torch.Tensor]:
+    loss, rank = torch.empty(len(statements)), torch.empty(len(statements))
+    for begin in range(0, len(statements), CHUNK):
+        part = statements[begin : begin + CHUNK]
+        scores = score_all(model, p, part[:, 0], part[:, 1], side="tail", reciprocal=reciprocal)
+        own = scores.gather(1, part[:, 2:3])
+        loss[begin : begin + CHUNK] = torch.log_softmax(scores, 1).gather(1, part[:, 2:3]).squeeze(1)
+        rank[begin : begin + CHUNK] = -(scores > own).sum(1).float()
+    return loss, rank
+
+
+def _gradient(model: Model, p: Parameters, statements: torch.Tensor, objective: Objective) -> torch.Tensor:
+    """The gradient of every canary on its own rows at the beginning, as one table (their rows do not overlap)."""
+    table = torch.zeros_like(p.entities)
+    drawing = np.random.default_rng(0)
+    for begin in range(0, len(statements), CHUNK):
+        part = statements[begin : begin + CHUNK]
+        wrong = torch.from_numpy(negatives.draw_two_sides(drawing, 1, 64, len(p.entities)))
+        rows = clipped_sum(model, p, TripleBatch(part, wrong), None, objective, Clip(1.0)).entities
+        assert rows is not None
+        assert rows.ids is not None
+        table.index_add_(0, rows.ids, rows.values)
+    return table

@@ -1,0 +1,67 @@
+"""veil audit RUN · veil audit GRAPH --epsilon 1 --mechanism lazy"""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+from veilgraph.cli.flags import add_settings, chosen_settings
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    """Flags of this verb."""
+    parser.add_argument("target", help="a private run (trained again with canaries), or a graph")
+    parser.add_argument(
+        "--canaries", type=int, default=1000, help="units that are in or out by coins (default 1000)"
+    )
+    parser.add_argument("--graph", help="the run's graph, if it has moved")
+    parser.add_argument(
+        "--claim", type=float, metavar="EPSILON", help="test this claim instead of the ledger's"
+    )
+    add_settings(parser)
+
+
+def run(options: argparse.Namespace) -> dict[str, Any]:
+    """Train with canaries and judge."""
+    from pathlib import Path
+
+    from veilgraph.attack.audit import audit
+    from veilgraph.cli.terminal import TrainingProgress, note
+    from veilgraph.runs import CONFIG, Run
+
+    target = Run.open(options.target) if (Path(options.target) / CONFIG).is_file() else options.target
+    note(f"Training once with {options.canaries:,} canaries, each in by a fair coin …")
+    progress = TrainingProgress()
+    found = audit(
+        target,
+        canaries=options.canaries,
+        graph=options.graph,
+        claim=options.claim,
+        listener=progress,
+        **chosen_settings(options),
+    )
+    progress.close()
+    return found
+
+
+def exit_code(result: dict[str, Any]) -> int:
+    """5 if the claim was refuted."""
+    return 5 if result["verdict"] == "violated" else 0
+
+
+def show(result: dict[str, Any]) -> None:
+    """For people."""
+    from veilgraph.cli.terminal import facts, out
+
+    facts({k: v for k, v in result.items() if v is not None}, f"audit: {result['verdict']}")
+    if result["verdict"] == "violated":
+        words = (
+            f"With 95 % confidence ε is at least {result['epsilon_lower_bound']:.2f}: the claim of "
+            f"{result['epsilon_claimed']:.2f} does not hold. Do not publish these vectors."
+        )
+    else:
+        words = (
+            f"The canaries refute nothing above ε = {result['epsilon_lower_bound']:.2f}; the claim is "
+            f"{result['epsilon_claimed']:.2f}. An audit can refute a claim, never prove it: the proof is the certificate."
+        )
+    out.print(words, markup=False)

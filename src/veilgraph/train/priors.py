@@ -1,0 +1,41 @@
+"""The prior of a training: counted once, charged before it is drawn, kept with the run."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from veilgraph.account.ledger import Ledger
+from veilgraph.config import TrainConfig
+from veilgraph.files import read_tensors, write_tensors
+from veilgraph.load.graph import Graph
+from veilgraph.models.prior import Prior
+from veilgraph.runs import LEDGER, MARGINALS
+from veilgraph.train.private import marginals
+from veilgraph.train.private.gauss import source
+from veilgraph.train.state import TrainingState
+
+
+def attach_prior(
+    graph: Graph, public: Graph, config: TrainConfig, state: TrainingState, folder: Path | None
+) -> None:
+    """Give the state its prior: the one in the folder, or a new one.
+
+    Reads confidential data: counts of statements, in a private run with noise. Releases: the prior, charged first.
+    """
+    path = folder / MARGINALS if folder is not None else None
+    if path is not None and path.exists():
+        prior = Prior.of(read_tensors(path)[0])
+    else:
+        noise = source(secure=config.secure_noise, insecure_seed=config.insecure_noise_seed)
+        multiplier = 0.0
+        if config.private:
+            assert folder is not None
+            multiplier = config.prior_noise or 0.0
+            Ledger(folder / LEDGER).charge(marginals.event(multiplier), "noisy marginals")
+        counted = graph if config.private else public.with_marks(None)
+        prior = marginals.release(counted, public, multiplier, noise)
+        if path is not None:
+            write_tensors(path, prior.tensors())
+    for p in (state.parameters, state.average):
+        if p is not None:
+            p.prior = prior

@@ -1,0 +1,114 @@
+"""Noisy marginals: how often each entity is a tail, and a head, of each relation — one Gaussian release.
+
+A statement adds one to a tail cell and one to a head cell, so a unit of m statements changes the table by at most m·√2.
+Unrestricted statements are counted exactly. What follows is post-processing and free: cells that do not stand out of
+the noise are replaced by a low-rank reconstruction of the table (entities of the same kind fill the same roles), and the
+result is put on a logarithmic scale.
+
+Large tables are never drawn whole: of the cells without a statement only those are drawn that pass the threshold, whose
+number is binomial and whose values are the tail of a Gaussian.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from veilgraph.account.events import Event, gaussian
+from veilgraph.load.graph import Graph
+from veilgraph.mark.units import capped, units
+from veilgraph.models.prior import Prior
+from veilgraph.train.private.gauss import Noise
+
+WHOLE = 30_000_000  # cells: up to here the table is drawn and kept whole
+STANDS_OUT = 3.0  # deviations of the noise
+LARGE_CHANCE = 1e-5  # of an empty cell to pass, where the table is not kept whole
+
+
+def event(multiplier: float) -> Event:
+    """The cost of the release."""
+    return gaussian(multiplier)
+
+
+def deviation(multiplier: float, per_unit: int) -> float:
+    """The standard deviation of the noise on every cell."""
+    return multiplier * math.sqrt(2) * per_unit
+
+
+def release(graph: Graph, public: Graph, multiplier: float, noise: Noise) -> Prior:
+    """The prior of a marked graph; a multiplier of 0 means exact counts (not private).
+
+    Reads confidential data: every confidential training statement (at most m of a unit). Releases: the prior, at the
+    cost of ``event(multiplier)``, to be charged before this is called.
+    """
+    per_unit = graph.marks.per_unit if graph.marks is not None else 1
+    secret = graph.train[graph.secret("train")]
+    if len(secret):
+        secret = secret[capped(units(graph), per_unit, noise.coins())]
+    scale, relations, entities = deviation(multiplier, per_unit), len(graph.relations), len(graph.entities)
+    if 2 * relations * entities <= WHOLE:
+        table = np.zeros((2 * relations, entities))
+        _count(table.reshape(-1), secret, relations, entities)
+        if scale:
+            table += scale * noise.normal(*table.shape)
+        _count(table.reshape(-1), public.train, relations, entities)
+        return Prior(relations, entities, _smooth(table, scale))
+    return _exceeding(secret, public.train, relations, entities, scale, noise)
+
+
+def _cells(statements: np.ndarray, relations: int, entities: int) -> np.ndarray:
+    head, relation, tail = statements.astype(np.int64).T
+    return np.concatenate([relation * entities + tail, (relations + relation) * entities + head])
+
+
+def _count(flat: np.ndarray, statements: np.ndarray, relations: int, entities: int) -> None:
+    cells, counts = np.unique(_cells(statements, relations, entities), return_counts=True)
+    flat[cells] += counts
+
+
+def _smooth(table: np.ndarray, scale: float) -> Tensor:
+    """Cells that stand out as they are, the others by a low-rank reconstruction; logarithmic for large values."""
+    if not scale:
+        return torch.from_numpy(np.arcsinh(table)).float()
+    exact = torch.from_numpy(table)
+    left, values, right = torch.linalg.svd(exact, full_matrices=False)
+    edge = scale * (
+        math.sqrt(table.shape[0]) + math.sqrt(table.shape[1])
+    )  # the largest singular value of noise alone
+    kept = values > edge
+    low_rank = (left[:, kept] * values[kept]) @ right[kept]
+    out = torch.where(exact > STANDS_OUT * scale, exact, 0.01 * low_rank.clamp(-50, 50))
+    return torch.asinh(out).float()
+
+
+def _exceeding(
+    secret: np.ndarray, public: np.ndarray, relations: int, entities: int, scale: float, noise: Noise
+) -> Prior:
+    """Only the cells that pass a threshold which empty ones pass with a small chance."""
+    from scipy.stats import norm
+
+    total, threshold = 2 * relations * entities, float(scale * norm.isf(LARGE_CHANCE))
+    cells, counts = np.unique(_cells(secret, relations, entities), return_counts=True)
+    values = counts + scale * noise.normal(len(cells))
+    coins = noise.coins()
+    lucky = coins.choice(total, int(coins.binomial(total, LARGE_CHANCE)), replace=False, shuffle=False)
+    lucky = lucky[~np.isin(lucky, cells)]
+    drawn = scale * norm.isf(LARGE_CHANCE * coins.random(len(lucky)))  # a Gaussian, given that it passes
+    cells, values = np.concatenate([cells, lucky]), np.concatenate([values, drawn])
+    keep = values > threshold
+    cells, values = cells[keep], values[keep]
+    known, exact = np.unique(_cells(public, relations, entities), return_counts=True)
+    every, inverse = np.unique(np.concatenate([cells, known]), return_inverse=True)
+    summed = np.bincount(inverse, np.concatenate([values, exact]), len(every))
+    starts = np.searchsorted(every, np.arange(2 * relations + 1) * entities)
+    return Prior(
+        relations,
+        entities,
+        None,
+        torch.from_numpy(starts),
+        torch.from_numpy(every % entities),
+        torch.from_numpy(np.arcsinh(summed)).float(),
+    )
