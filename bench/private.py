@@ -92,7 +92,9 @@ class Private:
         self.state = TrainingState.fresh(graph, self.model, config, streams, "sgd")
         ledger = Ledger(folder / f"{name}-{mechanism}.jsonl")
         public = visible(graph, config)
-        self.plan = private_plan(graph, public, self.model, config, streams, ledger, float(len(graph.train)))
+        self.plan = private_plan(
+            graph, public, self.model, config, streams, ledger, float(len(graph.train)), 1
+        )
         self.steps, self.size = list(_take(self.plan.batches(0), o.steps)), o.batch
 
     def time(self) -> float:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from veilgraph.account import certificate
 from veilgraph.errors import InputError, RunError, VerificationError
 from veilgraph.files import as_json, write_json
-from veilgraph.runs import CERTIFICATE, CURATOR, DELTA, Run
+from veilgraph.runs import CERTIFICATE, CURATOR, DELTA, MARGINALS, Run
 
 if TYPE_CHECKING:
     from veilgraph.load.graph import Graph
@@ -34,7 +34,7 @@ def verify(run: Run, graph: str | Path | Graph | None = None) -> dict[str, Any]:
         again = _build(run)
         epsilon = again["epsilon"]
         given = run.certificate
-        reasons += certificate.differences(given, again)
+        reasons += [*certificate.differences(given, again), *_uncharged(run)]
         if not reasons and (run.folder / CERTIFICATE).read_text(encoding="utf-8") != as_json(given):
             reasons.append("certificate.json was edited: it is not written the way it was")
     except (VerificationError, RunError) as error:
@@ -42,12 +42,34 @@ def verify(run: Run, graph: str | Path | Graph | None = None) -> dict[str, Any]:
     named = graph if graph is not None else (run.graph_source if run.facts["graph"] else None)
     if named is not None and (run.folder / CURATOR).is_file():
         try:
-            if not run.is_of(load(named)):
+            if not run.is_of(run.as_trained(load(named))):
                 reasons.append("the graph or its marks are not those the run was trained on")
         except InputError as error:
             if graph is not None or Path(str(named)).exists():
                 reasons.append(str(error))
     return {"valid": not reasons, "epsilon": epsilon, "delta": run.config.delta or DELTA, "reasons": reasons}
+
+
+def _uncharged(run: Run) -> list[str]:
+    """What the folder shows was done but the ledger does not charge."""
+    if not run.config.private:
+        return []
+    from veilgraph.account.events import gaussian
+    from veilgraph.train.private.plan import step_event
+    from veilgraph.train.private.setup import COUNT_NOISE, terms_of_facts
+
+    events, reasons = run.ledger.events, []
+    if gaussian(COUNT_NOISE) not in events:
+        reasons.append("the ledger does not charge the noisy number of units")
+    if (run.folder / MARGINALS).exists() and gaussian(run.config.prior_noise or 0.0) not in events:
+        reasons.append("the ledger does not charge the noisy marginals")
+    step = step_event(run.config, terms_of_facts(run.facts, run.config))
+    taken = [event["of"] for event in events if event["event"] == "repeated"]
+    if any(event != step for event in taken) or (run.config.private_steps and not taken):
+        reasons.append("the ledger's private steps are not those of config.yaml")
+    if not any(line.get("digest") == run.config.digest for line in run.ledger.lines):
+        reasons.append("config.yaml is not the one the training began with")
+    return reasons
 
 
 def _build(run: Run) -> dict[str, Any]:
@@ -56,6 +78,6 @@ def _build(run: Run) -> dict[str, Any]:
     promise = {
         "guarantee": run.guarantee,
         "mechanism": run.config.mechanism if run.config.private else read,
-        **{key: run.facts[key] for key in ("unit", "per_unit", "commitment")},
+        **{key: run.facts[key] for key in ("unit", "per_unit", "commitment", "may_be_confidential")},
     }
     return certificate.build(run.folder, run.ledger, promise, run.config.delta or DELTA)

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import dataclasses
 import difflib
+import hashlib
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from pathlib import Path
@@ -154,8 +156,13 @@ class TrainConfig:
         "touched",
     )
     drop_confidential: bool = _setting(False, bool, "Learn from unrestricted statements only.")
-    private_parameters: str = _setting(
-        "all", str, "What confidential statements may move.", "all", "relations", "entities"
+    private_parameters: str | None = _setting(
+        None,
+        str,
+        "What confidential statements may move; relations, where unrestricted statements teach the entities.",
+        "all",
+        "relations",
+        "entities",
     )
     clip: float | None = _setting(None, float, "Largest gradient norm of one unit.", low=1e-9, high=1e9)
     noise_multiplier: float | None = _setting(
@@ -218,6 +225,12 @@ class TrainConfig:
     def private(self) -> bool:
         """Whether confidential statements are learnt from with noise."""
         return self.epsilon is not None or self.noise_multiplier is not None
+
+    @property
+    def digest(self) -> str:
+        """A SHA-256 of all settings but the number of threads."""
+        kept = {key: value for key, value in self.as_dict().items() if key != "threads"}
+        return hashlib.sha256(json.dumps(kept, sort_keys=True).encode()).hexdigest()
 
     def as_dict(self) -> dict[str, Any]:
         """All keys and values."""

@@ -15,8 +15,6 @@ commitment: a keyed hash under a salt that stays with the curator. No statement 
 from __future__ import annotations
 
 import fcntl
-import hashlib
-import hmac
 import json
 import math
 import os
@@ -33,6 +31,7 @@ from typing import TYPE_CHECKING, Any
 import yaml
 
 from veilgraph.account.ledger import Ledger
+from veilgraph.commitment import commitment, confidential_relations
 from veilgraph.config import TrainConfig, read_yaml
 from veilgraph.errors import RunError, UsageError, VerificationError
 from veilgraph.files import read_lines, read_tensors, write_json, write_tensors, write_text
@@ -89,10 +88,12 @@ class Run:
                 "relations": len(graph.relations),
                 "unit": graph.marks.unit if graph.marks is not None else "statement",
                 "per_unit": graph.marks.per_unit if graph.marks is not None else 1,
+                "may_be_confidential": confidential_relations(graph),
                 **chosen,
             }
             _write_vocabulary(draft, graph)
             write_json(draft / CURATOR, {"salt": None if open_data else salt})
+            (draft / CURATOR).chmod(0o600)
             document = {**facts, "settings": config.as_dict()}
             write_text(draft / CONFIG, yaml.safe_dump(document, sort_keys=False, allow_unicode=True))
             draft.chmod(0o755)
@@ -145,6 +146,8 @@ class Run:
     @property
     def epsilon(self) -> float | None:
         """ε at the run's δ; None (infinite) where nothing is promised."""
+        if self.guarantee == "none":
+            return None
         found = self.ledger.spent(self.config.delta or DELTA).epsilon
         return found if found < math.inf else None
 
@@ -254,13 +257,21 @@ class Run:
 
         if source is None and self.held is not None:
             return self.held
-        found = load(source if source is not None else self.graph_source)
+        found = self.as_trained(load(source if source is not None else self.graph_source))
         if not self.is_of(found):
             raise RunError(
                 f"{found.source or 'this graph'} is not the graph of {self.folder}: names, statements or marks differ. "
                 "Name the right one with --graph."
             )
         return found
+
+    def as_trained(self, graph: Graph) -> Graph:
+        """The graph with the marks this run gave it: a private run takes an unmarked graph as confidential throughout."""
+        from veilgraph.mark import mark
+
+        if graph.marks is not None or not self.config.private:
+            return graph
+        return graph.with_marks(mark(graph, everything=True))
 
     def is_of(self, graph: Graph) -> bool:
         """Whether this run was trained on that graph; without the curator's salt only the sizes can be compared."""
@@ -305,6 +316,8 @@ class Run:
         from veilgraph.mark import unrestricted
 
         graph = self.graph()
+        if self.guarantee != "none" and graph.marks is None:
+            return None
         return Ranker(
             (graph if self.guarantee == "none" else unrestricted(graph)).triples, len(graph.relations)
         )
@@ -371,12 +384,6 @@ def relative_source(source: str, folder: Path) -> str:
     if not source or "://" in source or source.startswith("builtin:"):
         return source
     return os.path.relpath(Path(source).resolve(), folder.resolve())
-
-
-def commitment(graph: Graph, salt: str) -> str:
-    """A keyed hash of names, statements and marks: binding for the curator, silent to everybody else."""
-    marks = graph.marks.fingerprint if graph.marks is not None else "unmarked"
-    return hmac.new(bytes.fromhex(salt), f"{graph.fingerprint} {marks}".encode(), hashlib.sha256).hexdigest()
 
 
 def _write_vocabulary(folder: Path, graph: Graph) -> None:

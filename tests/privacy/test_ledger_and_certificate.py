@@ -9,10 +9,14 @@ import pytest
 import torch
 
 from tests.privacy import QUICK, private_run
-from veilgraph.certify import verify
-from veilgraph.load import Graph
+from veilgraph.certify import certify, verify
+from veilgraph.errors import BudgetError, PrivacyError, RunError, VerificationError
+from veilgraph.files import as_json, read_tensors
+from veilgraph.load import Graph, save
 from veilgraph.mark import mark
 from veilgraph.runs import Run
+from veilgraph.train import resume, train
+from veilgraph.train.loop import Progress
 
 
 def test_seed_does_not_fix_noise_or_private_batches(hospital: Graph, tmp_path: Path) -> None:
@@ -103,3 +107,110 @@ def test_forged_epsilon_with_a_fresh_seal_fails(hospital: Graph, tmp_path: Path)
         reason.startswith("epsilon")
         for reason in verify(run, hospital.with_marks(mark(hospital, everything=True)))["reasons"]
     )
+
+
+# --- ways around the ledger that a reviewer found -------------------------------------------------------------------
+class Stop(Exception):
+    """Raised in the middle of a training."""
+
+
+def interrupted(graph: Graph, out: Path) -> None:
+    def stop(progress: Progress) -> None:
+        if progress.step >= 6:
+            raise Stop
+
+    with pytest.raises(Stop):
+        private_run(graph, out, listener=stop, checkpoint_seconds=0, private_steps=40, epochs=1)
+
+
+@pytest.mark.parametrize("cut", ["gone", "shorter"])
+def test_resume_refuses_a_ledger_that_was_cut_back(cut: str, hospital: Graph, tmp_path: Path) -> None:
+    interrupted(hospital, tmp_path / "run")
+    path = tmp_path / "run" / "ledger.jsonl"
+    lines = path.read_text(encoding="utf-8").splitlines(keepends=True)
+    if cut == "gone":
+        path.unlink()
+    else:
+        path.write_text("".join(lines[:-1]), encoding="utf-8")
+    with pytest.raises(VerificationError):
+        resume(tmp_path / "run", graph=hospital)
+
+
+def test_resume_refuses_changed_settings_and_unknown_graphs(hospital: Graph, tmp_path: Path) -> None:
+    interrupted(hospital, tmp_path / "run")
+    path = tmp_path / "run" / "config.yaml"
+    text = path.read_text(encoding="utf-8")
+    path.write_text(text.replace("insecure_noise_seed: null", "insecure_noise_seed: 1"), encoding="utf-8")
+    with pytest.raises(RunError, match="was changed"):
+        resume(tmp_path / "run", graph=hospital)
+    path.write_text(text, encoding="utf-8")
+    (tmp_path / "run" / "curator.json").rename(tmp_path / "curator.json")
+    with pytest.raises(RunError, match=r"no curator\.json"):
+        resume(tmp_path / "run", graph=hospital)
+    (tmp_path / "curator.json").rename(tmp_path / "run" / "curator.json")
+    run = resume(tmp_path / "run", graph=hospital)
+    assert run.epsilon is not None
+    assert run.epsilon <= 2.0
+
+
+def test_checkpoint_holds_no_confidential_loss(hospital: Graph, tmp_path: Path) -> None:
+    interrupted(hospital, tmp_path / "run")
+    state = json.loads(read_tensors(tmp_path / "run" / "checkpoint.safetensors")[1]["state"])
+    assert state["loss"] == 0.0
+
+
+def test_blocks_of_charges_follow_a_public_schedule(hospital: Graph, tmp_path: Path) -> None:
+    runs = [private_run(hospital, tmp_path / name, private_steps=60) for name in ("one", "two")]
+    blocks = [[e["times"] for e in run.ledger.events if e["event"] == "repeated"] for run in runs]
+    assert blocks[0] == blocks[1]
+    assert sum(blocks[0]) == 60
+
+
+def test_a_charge_cannot_be_left_out_and_certified_again(hospital: Graph, tmp_path: Path) -> None:
+    run = private_run(hospital, tmp_path / "run", prior="marginals")
+    path = run.folder / "ledger.jsonl"
+    lines = path.read_text(encoding="utf-8").splitlines(keepends=True)
+    for left_out in ("noisy marginals", "private steps", "noisy number"):
+        path.write_text("".join(line for line in lines if left_out not in line), encoding="utf-8")
+        certify(Run.open(run.folder))
+        assert not verify(Run.open(run.folder))["valid"], left_out
+    path.write_text("".join(lines) + "junk", encoding="utf-8")
+    assert not verify(Run.open(run.folder))["valid"]
+
+
+def test_added_words_in_a_certificate_fail(hospital: Graph, tmp_path: Path) -> None:
+    from veilgraph.account.certificate import seal
+
+    run = private_run(hospital, tmp_path / "run")
+    document = {**run.certificate, "approved_by": "somebody"}
+    document["seal"] = seal(document)
+    (run.folder / "certificate.json").write_text(as_json(document), encoding="utf-8")
+    assert not verify(run)["valid"]
+
+
+def test_budget_holds_for_the_prior_too(hospital: Graph, tmp_path: Path) -> None:
+    with pytest.raises(BudgetError, match="beyond the budget"):
+        train(hospital, out=tmp_path / "run", model="marginals", epsilon=1.0, prior_noise=0.2, threads=1)
+
+
+def test_dropping_needs_marks(hospital: Graph, tmp_path: Path) -> None:
+    with pytest.raises(PrivacyError, match="nothing is marked"):
+        train(hospital, out=tmp_path / "run", model="distmult", drop_confidential=True, epochs=1)
+
+
+def test_saved_unmarked_graph_is_found_again(hospital: Graph, tmp_path: Path) -> None:
+    save(hospital, tmp_path / "graph")
+    run = train(tmp_path / "graph", out=tmp_path / "run", model="distmult", epsilon=2.0, **QUICK)
+    opened = Run.open(run.folder)
+    assert verify(opened)["valid"]
+    h, r, t = hospital.train[0]
+    (run.folder / "curator.json").unlink()  # as published
+    answers = opened.predict(hospital.entities[h], hospital.relations[r], top=len(hospital.entities))
+    assert hospital.entities[t] in {answer["entity"] for answer in answers}
+
+
+def test_unrestricted_first_takes_all_its_steps(hospital: Graph, tmp_path: Path) -> None:
+    graph = hospital.with_marks(mark(hospital, random_share=0.5))
+    run = private_run(graph, tmp_path / "run", order="unrestricted-first", private_steps=10, epochs=4)
+    assert sum(e["times"] for e in run.ledger.events if e["event"] == "repeated") == 10
+    assert run.trace[-1]["steps"] >= 10

@@ -1,6 +1,7 @@
 """The certificate: what a run promises, in words and numbers, tied to the very files it is about.
 
-``build`` makes it from the ledger, the public facts and the files; ``verify`` makes it again from the same and compares.
+``build`` makes it from the ledger, the public facts and the files; verifying makes it again from the same and compares.
+That shows that the parts belong together; who made them only a signature could show.
 Nothing in it depends on confidential statements other than through the noisy vectors and the salted commitment.
 """
 
@@ -15,6 +16,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
+from veilgraph.account.epsilon import Spent
 from veilgraph.account.ledger import Ledger
 from veilgraph.account.statement import statement
 
@@ -32,7 +34,8 @@ SOFTWARE = ("veilgraph", "torch", "numpy", "dp-accounting")
 
 def build(folder: Path, ledger: Ledger, promise: Mapping[str, Any], delta: float) -> dict[str, Any]:
     """The certificate of a finished run folder; ``promise`` holds guarantee, mechanism, unit, per_unit and commitment."""
-    spent = ledger.spent(delta)
+    dp = promise["guarantee"] == "dp"
+    spent = ledger.spent(delta) if dp else Spent(math.inf, delta, None, math.inf)
     document: dict[str, Any] = {
         "kind": "veilgraph certificate",
         "version": 1,
@@ -42,7 +45,7 @@ def build(folder: Path, ledger: Ledger, promise: Mapping[str, Any], delta: float
         "accountant": spent.method,
         "epsilon_by_pld": _finite(spent.pld),
         "epsilon_by_rdp": _finite(spent.rdp),
-        "epsilon_at": {f"{d:g}": _finite(ledger.spent(d).epsilon) for d in DELTAS},
+        "epsilon_at": {f"{d:g}": _finite(ledger.spent(d).epsilon) if dp else None for d in DELTAS},
         "neighbouring": "add or remove one unit",
         "unit": promise["unit"],
         "per_unit": promise["per_unit"],
@@ -51,6 +54,7 @@ def build(folder: Path, ledger: Ledger, promise: Mapping[str, Any], delta: float
             "names of entities and relations",
             "unrestricted statements",
             "settings in config.yaml",
+            f"relations whose statements may be confidential: {_list(promise['may_be_confidential'])}",
             f"at most {promise['per_unit']} statements of a unit are read in a step",
         ],
         "not_covered": [
@@ -93,12 +97,18 @@ def differences(given: Mapping[str, Any], again: Mapping[str, Any]) -> Sequence[
             reasons.append(
                 f"{name} {'is missing' if now is None else 'was changed or added'} since it was certified"
             )
-    for key in again:
-        if key not in ("seal", "hashes", "software", "statement") and given.get(key) != again[key]:
-            reasons.append(f"{key} is {given.get(key)!r} in the certificate, {again[key]!r} recomputed"[:300])
+    for key in sorted({*again, *given}):
+        if key not in ("seal", "hashes", "software", "statement") and given.get(key) != again.get(key):
+            reasons.append(
+                f"{key} is {given.get(key)!r} in the certificate, {again.get(key)!r} recomputed"[:300]
+            )
     if given.get("statement") != statement(given):
         reasons.append("the statement in words does not say what the numbers say")
     return reasons
+
+
+def _list(names: Sequence[str] | str) -> str:
+    return names if isinstance(names, str) else ", ".join(names) or "none"
 
 
 def _finite(value: float | None) -> float | None:

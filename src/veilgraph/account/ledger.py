@@ -57,6 +57,8 @@ class Ledger:
         data = json.dumps(entry, ensure_ascii=False).encode() + b"\n"
         with self.path.open("ab") as file:
             if file.tell() != self.whole:
+                if b"\n" in self.path.read_bytes()[self.whole :]:
+                    raise VerificationError(f"{self.path} was written by somebody else meanwhile.")
                 file.truncate(self.whole)  # half a line of a charge that was never used
             file.write(data)
             file.flush()
@@ -70,5 +72,16 @@ class Ledger:
 
     @property
     def digest(self) -> str:
-        """SHA-256 of the lines."""
-        return hashlib.sha256(self.path.read_bytes()[: self.whole]).hexdigest()
+        """SHA-256 of the file."""
+        return hashlib.sha256(self.path.read_bytes()).hexdigest()
+
+    @property
+    def mark(self) -> str:
+        """Length and hash of the ledger now: a checkpoint keeps it, so that a ledger cannot be cut back behind it."""
+        return f"{self.whole} {hashlib.sha256(self.path.read_bytes()[: self.whole]).hexdigest()}"
+
+    def continues(self, mark: str) -> bool:
+        """Whether this ledger begins with the one a mark was taken of."""
+        length, found = mark.split()
+        data = self.path.read_bytes() if self.path.exists() else b""
+        return len(data) >= int(length) and hashlib.sha256(data[: int(length)]).hexdigest() == found

@@ -27,6 +27,8 @@ def statement(document: Mapping[str, Any]) -> str:
     unit = str(document["unit"])
     who = WHO.get(unit, f"all confidential statements of one group (by {unit.removeprefix('group:')})")
     epsilon, delta = document["epsilon"], document["delta"]
+    if epsilon is None:
+        return f"No privacy is promised: at δ = {delta:g} no ε can be given. Treat the vectors as you would treat the graph."
     if epsilon == 0:
         return (
             "These vectors were learnt from unrestricted statements alone; no confidential statement was read. They "
@@ -35,8 +37,15 @@ def statement(document: Mapping[str, Any]) -> str:
     odds, chance = math.exp(min(epsilon, 700)), math.exp(-math.log1p(math.exp(-min(epsilon, 700))))
     return (
         f"Whether {who} is in the graph changes the probability of any outcome of this training by a factor of at most "
-        f"{odds:,.3g} (ε = {epsilon:.4g}), except with probability {delta:g} (δ). Someone who knows everything else in the "
-        f"graph and thinks a statement as likely as not cannot become more than {100 * chance:.1f} % sure of it. "
+        f"{_up(odds, 2)} (ε = {_up(epsilon, 3)}), except with probability {delta:g} (δ). Someone who knows everything else in the "
+        f"graph and thinks a statement as likely as not cannot become more than {_up(100 * chance, 1)} % sure of it. "
         f"This holds for the vectors, and for everything that is computed from them and public facts. It does not cover "
-        f"what unrestricted statements reveal, nor the names of entities and relations, which are public."
+        f"what unrestricted statements reveal, nor the names of entities and relations, which are public. It is about this "
+        f"run alone: several runs on one graph add up."
     )
+
+
+def _up(value: float, digits: int) -> str:
+    """A number rounded up: a promise may be printed larger than it is, never smaller."""
+    scale = 10**digits
+    return f"{math.ceil(value * scale - 1e-9) / scale:,.{digits}f}"

@@ -54,7 +54,9 @@ def show(result: dict[str, Any]) -> None:
     from veilgraph.cli.terminal import facts, out
 
     facts({k: v for k, v in result.items() if v is not None}, f"audit: {result['verdict']}")
-    if result["verdict"] == "violated":
+    if result["epsilon_claimed"] is None:
+        words = "There is no claim to hold the bound against."
+    elif result["verdict"] == "violated":
         words = (
             f"With 95 % confidence ε is at least {result['epsilon_lower_bound']:.2f}: the claim of "
             f"{result['epsilon_claimed']:.2f} does not hold. Do not publish these vectors."

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from veilgraph.errors import UnknownNameError
+from veilgraph.errors import InputError, UnknownNameError
 from veilgraph.load.marks import Marks
 from veilgraph.load.vocabulary import Vocabulary
 
@@ -72,17 +72,27 @@ class Graph:
         found = replace(self, splits=splits, source="", marks=None)
         if self.marks is None:
             return found
-        secret = np.unique(np.concatenate([self.keys(a[self.secret(s)]) for s, a in self.splits.items()]))
-        masks = {split: np.isin(self.keys(array), secret) for split, array in found.splits.items()}
+        secret = np.concatenate([self.keys(a[self.secret(s)]) for s, a in self.splits.items()])
+        known = np.concatenate([self.keys(a[~self.secret(s)]) for s, a in self.splits.items()])
+        masks = {  # a statement nobody spoke of before counts as confidential
+            split: np.isin(self.keys(array), secret) | ~np.isin(self.keys(array), known)
+            for split, array in found.splits.items()
+        }
         return replace(found, marks=replace(self.marks, masks=masks))
 
     def with_marks(self, marks: Marks | None) -> Graph:
         """The same statements, marked."""
+        if marks is not None:
+            sizes = {split: len(mask) for split, mask in marks.masks.items()}
+            if sizes != {split: len(array) for split, array in self.splits.items()}:
+                raise InputError(
+                    "these marks were made for another graph: splits or numbers of statements differ."
+                )
         return replace(self, marks=marks)
 
     def secret(self, split: str) -> np.ndarray:
         """Which statements of a split are confidential; none, if nothing was marked."""
-        if self.marks is None or split not in self.marks.masks:
+        if self.marks is None:
             return np.zeros(len(self.split(split)), bool)
         return self.marks.masks[split]
 

@@ -141,3 +141,19 @@ def unrestricted(graph: Graph) -> Graph:
         return graph
     kept = {split: array[~graph.secret(split)] for split, array in graph.splits.items()}
     return graph.with_marks(None).with_splits(kept)
+
+
+def may_be_confidential(graph: Graph) -> np.ndarray:
+    """For every relation, whether its statements may be confidential — as far as public rules tell.
+
+    A rule by relation is public (it is part of the certificate) and says nothing about any statement. Where every rule
+    is one, other relations need no noise. Any other kind of rule may touch any relation.
+    """
+    marks = graph.marks
+    if marks is None:
+        return np.zeros(len(graph.relations), bool)
+    if not marks.rules or any(set(rule) != {"relation"} for rule in marks.rules):
+        return np.ones(len(graph.relations), bool)
+    patterns = [str(rule["relation"]) for rule in marks.rules]
+    names = list(graph.relations)
+    return np.array([any(n == p or fnmatch.fnmatchcase(n, p) for p in patterns) for n in names])

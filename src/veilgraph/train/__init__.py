@@ -12,12 +12,12 @@ from veilgraph.account.events import nothing
 from veilgraph.account.ledger import Ledger
 from veilgraph.certify import certify
 from veilgraph.config import TrainConfig
-from veilgraph.errors import InputError, RunError
+from veilgraph.errors import InputError, PrivacyError, RunError
 from veilgraph.files import read_tensors
 from veilgraph.load import Graph, load
 from veilgraph.load.marks import Marks
 from veilgraph.mark import mark
-from veilgraph.runs import Run, check_target
+from veilgraph.runs import CONFIG, CURATOR, Run, check_target
 from veilgraph.train.defaults import complete
 from veilgraph.train.loop import CHECKPOINT_SECONDS, Listener
 from veilgraph.train.plan import OrdinaryPlan, refuse
@@ -60,6 +60,11 @@ def train(
     config = TrainConfig.of(settings)
     config = config.with_values(threads=machine.prepare(config.threads))
     scorer = models.model_class(config.model)
+    if config.drop_confidential and graph.marks is None:
+        raise PrivacyError(
+            "nothing is marked as confidential, so nothing would be dropped and every statement would be read. "
+            "Say what is confidential first: veil mark GRAPH --relation …"
+        )
     if config.private and graph.marks is None:
         graph = graph.with_marks(mark(graph, everything=True))
     public = visible(graph, config)
@@ -83,6 +88,7 @@ def train(
         refuse(models.create(settled.model, settled.dimension or 1, norm=settled.norm), settled)
         if explain is not None:
             explain(line)
+        ledger.charge(nothing(), "settings", digest=settled.digest)
         return settled, facts
 
     run = Run.create(out, graph, settle, open_data=regime(config) == "none")
@@ -104,13 +110,20 @@ def resume(
     run = Run.open(folder)
     if run.finished:
         raise RunError(f"{folder} is finished already: there is nothing to resume.")
+    if not any(line.get("digest") == run.config.digest for line in run.ledger.lines):
+        raise RunError(
+            f"{run.folder / CONFIG} was changed after the training began: what was paid for is no longer what would be "
+            "done. Undo the change, or train anew."
+        )
+    if regime(run.config) != "none" and not (run.folder / CURATOR).is_file():
+        raise RunError(
+            f"{run.folder} has no {CURATOR}: whether a graph is the right one cannot be told without it."
+        )
     return _finish(run, run.graph(graph), listener, checkpoint_seconds)
 
 
 def _finish(run: Run, graph: Graph, listener: Listener | None, seconds: float) -> Run:
     with run.locked():
-        if run.config.private and graph.marks is None:
-            graph = graph.with_marks(mark(graph, everything=True))
         run.forget_after(_checkpoint_epoch(run))
         state, model = run_training(
             graph,

@@ -88,6 +88,7 @@ class _Clock:
     def tick(self, *, now: bool = False) -> None:
         if self.folder is not None and (now or time.perf_counter() - self.saved > self.seconds):
             self.plan.flush(self.state.parameters)
+            self.state.ledger = self.plan.ledger_mark()
             self.state.save(self.folder)
             self.saved = time.perf_counter()
 
@@ -146,6 +147,7 @@ def _epoch(
         **{f"{name}_seconds": round(value, 4) for name, value in plan.seconds.items()},
         "positives_per_second": round(positives * (count - first) / max(count, 1) / max(seconds, 1e-9), 1),
         "epsilon": plan.epsilon(),
+        **plan.record(),
     }
 
 

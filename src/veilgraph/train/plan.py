@@ -63,6 +63,12 @@ class Plan(Protocol):
     def epsilon(self) -> float | None:
         """ε so far."""
 
+    def ledger_mark(self) -> str:
+        """What a checkpoint must be able to prove about the ledger."""
+
+    def record(self) -> dict[str, Any]:
+        """More for the epoch's line in the trace, which is for the curator."""
+
 
 def refuse(model: Model, config: TrainConfig) -> None:
     """Raise for settings that contradict each other, before anything is written."""
@@ -157,6 +163,14 @@ class OrdinaryPlan:
     def epsilon(self) -> float | None:
         """No ε holds for an ordinary training."""
         return None
+
+    def ledger_mark(self) -> str:
+        """An ordinary training charges once, at its beginning."""
+        return ""
+
+    def record(self) -> dict[str, Any]:
+        """Nothing more."""
+        return {}
 
     def gradients(self, p: Parameters, batch: Batch) -> Gradients:
         """The gradients of one batch."""

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from veilgraph.account.epsilon import spent
 from veilgraph.account.ledger import Ledger
 from veilgraph.config import TrainConfig
+from veilgraph.errors import BudgetError
 from veilgraph.files import read_tensors, write_tensors
 from veilgraph.load.graph import Graph
 from veilgraph.models.prior import Prior
-from veilgraph.runs import LEDGER, MARGINALS
+from veilgraph.runs import DELTA, LEDGER, MARGINALS
 from veilgraph.train.private import marginals
 from veilgraph.train.private.gauss import source
 from veilgraph.train.state import TrainingState
@@ -31,7 +33,14 @@ def attach_prior(
         if config.private:
             assert folder is not None
             multiplier = config.prior_noise or 0.0
-            Ledger(folder / LEDGER).charge(marginals.event(multiplier), "noisy marginals")
+            ledger, event = Ledger(folder / LEDGER), marginals.event(multiplier)
+            after = spent([*ledger.events, event], config.delta or DELTA).epsilon
+            if config.epsilon is not None and ledger.private and after > config.epsilon:
+                raise BudgetError(
+                    f"noisy marginals with noise {multiplier:.3g} would bring ε to {after:.3g}, beyond the budget of "
+                    f"{config.epsilon:g}. Raise --prior-noise or --epsilon, or use --prior none."
+                )
+            ledger.charge(event, "noisy marginals")
         counted = graph if config.private else public.with_marks(None)
         prior = marginals.release(counted, public, multiplier, noise)
         if path is not None:

@@ -12,10 +12,12 @@ from pathlib import Path
 from veilgraph import machine, models
 from veilgraph.account.ledger import Ledger
 from veilgraph.config import TrainConfig
+from veilgraph.errors import VerificationError
 from veilgraph.load.graph import Graph
 from veilgraph.mark import unrestricted
 from veilgraph.models.base import Model
 from veilgraph.rng import Streams
+from veilgraph.runs import LEDGER
 from veilgraph.train.loop import CHECKPOINT_SECONDS, Listener, Validation, run_epochs
 from veilgraph.train.plan import OrdinaryPlan, Plan
 from veilgraph.train.priors import attach_prior
@@ -80,13 +82,18 @@ def run_training(
     from veilgraph.train.private.setup import private_plan
 
     assert folder is not None, "a private training needs a ledger"
-    ledger = Ledger(folder / "ledger.jsonl")
+    ledger = Ledger(folder / LEDGER)
+    if not ledger.lines or (state.ledger and not ledger.continues(state.ledger)):
+        raise VerificationError(
+            f"{folder / LEDGER} holds less than was spent before the checkpoint: nothing more may be spent. Train anew."
+        )
     first = config.order == "unrestricted-first" and len(public.train) > 0
     if first and state.phase == 0:
         run(OrdinaryPlan(public, model, config, streams), epochs)
         state.next_phase()
+        state.ledger = ledger.mark
         state.save(folder)
     if first:
         validation.wanted, public, epochs = False, public.with_splits({}), 1
-    run(private_plan(graph, public, model, config, streams, ledger, units), epochs)
+    run(private_plan(graph, public, model, config, streams, ledger, units, epochs), epochs)
     return state, model

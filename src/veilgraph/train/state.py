@@ -39,6 +39,7 @@ class TrainingState:
     seconds: float = 0.0
     finished: bool = False
     phase: int = 0  # 1: private steps after unrestricted ones
+    ledger: str = ""  # what was on the ledger (see Ledger.mark), in a private training
     numbers: tuple[str, ...] = field(
         default=(
             "averaged",
@@ -52,6 +53,7 @@ class TrainingState:
             "seconds",
             "finished",
             "phase",
+            "ledger",
         ),
         repr=False,
     )

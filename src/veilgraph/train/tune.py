@@ -49,6 +49,10 @@ def tune(
             "tuning needs a validation split: load the graph with --split random, or name one with valid.tsv."
         )
     base = TrainConfig.of(settings)
+    if base.private:
+        raise UsageError(
+            "tuning with --epsilon would spend a budget per trial: tune without it, on unrestricted statements."
+        )
     if trials < 1 or base.epochs == 0 or base.validate_every == 0:
         raise UsageError("tuning needs at least one trial, one epoch and a validation.")
     space = models.model_class(base.model).search_space

@@ -37,6 +37,18 @@ def hide_unit(scores: Floats, negatives: Ints, head: Ints, tail: Ints, unit: Int
 
 
 @numba.njit(**_OPTIONS)
+def move_rows(
+    table: Floats, rows: Ints, sums: Floats, noise: Doubles, deviation: float, factor: float
+) -> None:  # type: ignore[no-untyped-def]
+    """table[rows[i]] += factor · (sums[i] + deviation · noise[i]), in float64, rounded once."""
+    for i in numba.prange(rows.shape[0]):
+        row = rows[i]
+        for m in range(table.shape[1]):
+            change = factor * (np.float64(sums[i, m]) + deviation * noise[i, m])
+            table[row, m] = np.float32(np.float64(table[row, m]) + change)
+
+
+@numba.njit(**_OPTIONS)
 def add_scaled_rows(table: Floats, rows: Ints, scale: Doubles, noise: Doubles) -> None:  # type: ignore[no-untyped-def]
     """table[rows[i]] += scale[i] · noise[i]"""
     for i in numba.prange(rows.shape[0]):

@@ -1,9 +1,9 @@
 """Noisy marginals: how often each entity is a tail, and a head, of each relation — one Gaussian release.
 
 A statement adds one to a tail cell and one to a head cell, so a unit of m statements changes the table by at most m·√2.
-Unrestricted statements are counted exactly. What follows is post-processing and free: cells that do not stand out of
-the noise are replaced by a low-rank reconstruction of the table (entities of the same kind fill the same roles), and the
-result is put on a logarithmic scale.
+Unrestricted statements are counted exactly, and relations that no rule makes confidential get no noise. What follows is
+post-processing and free: cells that do not stand out of the noise are replaced by a low-rank reconstruction of the table
+(entities of the same kind fill the same roles), and the result is put on a logarithmic scale.
 
 Large tables are never drawn whole: of the cells without a statement only those are drawn that pass the threshold, whose
 number is binomial and whose values are the tail of a Gaussian.
@@ -15,10 +15,10 @@ import math
 
 import numpy as np
 import torch
-from torch import Tensor
 
 from veilgraph.account.events import Event, gaussian
 from veilgraph.load.graph import Graph
+from veilgraph.mark import may_be_confidential
 from veilgraph.mark.units import capped, units
 from veilgraph.models.prior import Prior
 from veilgraph.train.private.gauss import Noise
@@ -52,10 +52,14 @@ def release(graph: Graph, public: Graph, multiplier: float, noise: Noise) -> Pri
     if 2 * relations * entities <= WHOLE:
         table = np.zeros((2 * relations, entities))
         _count(table.reshape(-1), secret, relations, entities)
-        if scale:
-            table += scale * noise.normal(*table.shape)
-        _count(table.reshape(-1), public.train, relations, entities)
-        return Prior(relations, entities, _smooth(table, scale))
+        known = np.zeros_like(table)
+        _count(known.reshape(-1), public.train, relations, entities)
+        private = np.tile(may_be_confidential(graph), 2)
+        if scale and private.any():
+            table[private] += scale * noise.normal(*table[private].shape)
+            table[private] = _smooth(table[private] + known[private], scale)
+        table[~private] = known[~private]
+        return Prior(relations, entities, torch.from_numpy(np.arcsinh(table)).float())
     return _exceeding(secret, public.train, relations, entities, scale, noise)
 
 
@@ -69,10 +73,8 @@ def _count(flat: np.ndarray, statements: np.ndarray, relations: int, entities: i
     flat[cells] += counts
 
 
-def _smooth(table: np.ndarray, scale: float) -> Tensor:
-    """Cells that stand out as they are, the others by a low-rank reconstruction; logarithmic for large values."""
-    if not scale:
-        return torch.from_numpy(np.arcsinh(table)).float()
+def _smooth(table: np.ndarray, scale: float) -> np.ndarray:
+    """Cells that stand out as they are, the others by a low-rank reconstruction."""
     exact = torch.from_numpy(table)
     left, values, right = torch.linalg.svd(exact, full_matrices=False)
     edge = scale * (
@@ -81,7 +83,7 @@ def _smooth(table: np.ndarray, scale: float) -> Tensor:
     kept = values > edge
     low_rank = (left[:, kept] * values[kept]) @ right[kept]
     out = torch.where(exact > STANDS_OUT * scale, exact, 0.01 * low_rank.clamp(-50, 50))
-    return torch.asinh(out).float()
+    return np.asarray(out)
 
 
 def _exceeding(

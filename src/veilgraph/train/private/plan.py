@@ -34,7 +34,7 @@ from veilgraph.train.private.mechanisms import Terms, mechanism_class
 from veilgraph.train.private.sample import PoissonSampler, pieces
 from veilgraph.train.private.sums import clipped_sum
 
-BLOCK_SECONDS = 1.0  # steps are paid for in advance, about so many seconds of them: what a crash may lose
+BLOCKS = 20  # steps are paid for in advance, in blocks that grow to this share of them: what a crash may lose
 
 
 class PrivateStep(NamedTuple):
@@ -56,9 +56,10 @@ class PrivatePlan:
         ledger: Ledger,
         terms: Terms,
         noise: Noise,
+        epochs: int,
     ) -> None:
         self.model, self.config, self.streams, self.ledger = model, config, streams, ledger
-        self.terms, self.noise = terms, noise
+        self.terms, self.noise, self.epochs = terms, noise, max(epochs, 1)
         mechanism = mechanism_class(config.mechanism or "lazy")
         mechanism.refuse(config.private_optimiser or "sgd")
         tables = config.private_parameters
@@ -77,6 +78,7 @@ class PrivatePlan:
         self.several = terms.per_unit > 1
         self.entities = len(graph.entities)
         self.paid, self.block = 0, 1
+        self.losses: list[float] = []
         self.left: int | None = None  # steps the budget still allows
         self.seconds = {"sample": 0.0, "gradient": 0.0, "update": 0.0}
 
@@ -85,22 +87,20 @@ class PrivatePlan:
     def positives(self) -> float:
         """Statements read in an epoch, by what is public (for the speed that is shown)."""
         ordinary = len(self.ordinary.triples) if self.ordinary else 0
-        private = self.terms.expected * (self.config.private_steps or 0) / max(self.config.epochs or 1, 1)
+        private = self.terms.expected * (self.config.private_steps or 0) / self.epochs
         return ordinary + private
 
     def _private_between(self, done: int, of: int, epoch: int) -> range:
         """The private steps due in the ``done``-th of ``of`` stretches of an epoch."""
-        total, epochs = self.config.private_steps or 0, max(self.config.epochs or 1, 1)
-        if self.config.order == "unrestricted-first" and self.ordinary:
-            return range(total) if epoch == epochs - 1 and done == of - 1 else range(0)
-        edges = [total * (epoch * of + step) // (epochs * of) for step in (done, done + 1)]
+        total = self.config.private_steps or 0
+        edges = [total * (epoch * of + step) // (self.epochs * of) for step in (done, done + 1)]
         return range(*edges)
 
     @property
     def steps_per_epoch(self) -> int:
         """Ordinary batches and private steps of a middling epoch."""
         ordinary = self.ordinary.steps_per_epoch if self.ordinary else 0
-        return ordinary + -(-(self.config.private_steps or 0) // max(self.config.epochs or 1, 1))
+        return ordinary + -(-(self.config.private_steps or 0) // self.epochs)
 
     def batches(self, epoch: int) -> Iterator[Batch | PrivateStep]:
         """The steps of one epoch."""
@@ -116,7 +116,7 @@ class PrivatePlan:
     def step(
         self, p: Parameters, optimisers: dict[str, Optimiser], batch: Batch | PrivateStep, rate: float
     ) -> float:
-        """Take one step; returns a mean loss, which is for the curator."""
+        """Take one step; returns the mean loss of an ordinary batch, 0 for a private step."""
         if not isinstance(batch, PrivateStep):
             assert self.ordinary is not None
             self.mechanism.catch_up(p, *_rows_read(batch, len(p.relations), self.objective.reciprocal))
@@ -142,6 +142,9 @@ class PrivatePlan:
             if not wanted:
                 return False
             self.left -= wanted
+            self.block = min(
+                2 * self.block, max(1, (self.config.private_steps or 0) // BLOCKS)
+            )  # public: no clock
             self.ledger.charge(
                 repeated(wanted, self.event), f"{wanted} private steps ({self.mechanism.name})"
             )
@@ -176,8 +179,8 @@ class PrivatePlan:
             ("update", ended - summed),
         ):
             self.seconds[key] += value
-        self.block = int(np.clip(BLOCK_SECONDS / max(ended - began, 1e-6), 1, 4096))
-        return total.loss / self.terms.expected
+        self.losses.append(total.loss / self.terms.expected)
+        return 0.0  # the loss is confidential: for the trace alone, never for a checkpoint
 
     def _sum(self, p: Parameters, statements: Tensor, owner: Tensor, wrong: Tensor) -> ClippedSum:
         """The clipped sum of a batch of any size, piece by piece."""
@@ -196,6 +199,15 @@ class PrivatePlan:
             torch.cat([part.norms for part in parts]) if parts else torch.empty(0),
             votes,
         )
+
+    def ledger_mark(self) -> str:
+        """Length and hash of the ledger."""
+        return self.ledger.mark
+
+    def record(self) -> dict[str, float]:
+        """The mean loss of the epoch's private steps: for the curator."""
+        found, self.losses = self.losses, []
+        return {"private_loss": float(np.mean(found))} if found else {}
 
     def flush(self, p: Parameters) -> None:
         """Before anything leaves the trainer: all noise is in the tables."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -61,13 +62,18 @@ def settle(
 
 def _defaults(config: TrainConfig, public: Graph, count: float) -> TrainConfig:
     """Settings of the private part that were left open, from public facts."""
-    optimiser = config.private_optimiser or ("sgd" if (config.mechanism or "lazy") == "lazy" else "adagrad")
+    tables = config.private_parameters or ("relations" if len(public.train) else "all")
+    mechanism = config.mechanism or (
+        "dense" if tables == "relations" and config.private_optimiser != "sgd" else "lazy"
+    )
+    optimiser = config.private_optimiser or ("sgd" if mechanism == "lazy" else "adagrad")
     rate = config.sample_rate or min(1.0, max(0.02, 1024 / count))
     alone = config.model == "marginals"
     chosen: dict[str, Any] = {
-        "prior": "marginals" if alone else config.prior or "none",
+        "prior": "marginals" if alone else config.prior or "marginals",
         "delta": config.delta or DELTA,
-        "mechanism": config.mechanism or "lazy",
+        "private_parameters": tables,
+        "mechanism": mechanism,
         "clip": config.clip or 1.0,
         "sample_rate": rate,
         "private_optimiser": optimiser,
@@ -76,7 +82,7 @@ def _defaults(config: TrainConfig, public: Graph, count: float) -> TrainConfig:
         else config.private_steps
         if config.private_steps is not None
         else math.ceil(10 / rate),
-        "private_learning_rate": config.private_learning_rate or (1.0 if optimiser == "sgd" else 0.05),
+        "private_learning_rate": config.private_learning_rate or (1.0 if optimiser == "sgd" else 0.1),
         "averaging": config.averaging if config.averaging is not None else 0.0,
     }
     if not len(public.train) and config.epochs is None and not alone:
@@ -95,9 +101,18 @@ def refuse(config: TrainConfig) -> None:
 
 def terms_of(graph: Graph, config: TrainConfig, count: float) -> Terms:
     """What the noise of a configuration is measured by; ``count`` is the noisy number of units."""
-    rate = config.sample_rate or 1.0
     per_unit = graph.marks.per_unit if graph.marks is not None else 1
-    return Terms(config.noise_multiplier or 1.0, rate, max(1.0, rate * count), per_unit, len(graph.entities))
+    facts = {"units": count, "per_unit": per_unit, "entities": len(graph.entities)}
+    return terms_of_facts(facts, config)
+
+
+def terms_of_facts(facts: Mapping[str, Any], config: TrainConfig) -> Terms:
+    """The same from what a run's config.yaml says."""
+    rate = config.sample_rate or 1.0
+    expected = max(1.0, rate * float(facts["units"]))
+    return Terms(
+        config.noise_multiplier or 1.0, rate, expected, int(facts["per_unit"]), int(facts["entities"])
+    )
 
 
 def _noise(config: TrainConfig, terms: Terms, ledger: Ledger) -> float:
@@ -136,9 +151,11 @@ def private_plan(
     streams: Streams,
     ledger: Ledger,
     count: float,
+    epochs: int,
 ) -> PrivatePlan:
-    """The plan of a settled configuration, with fresh noise."""
+    """The plan of a settled configuration, with fresh noise; its private steps are spread over so many epochs."""
     noise = source(
         secure=config.secure_noise, insecure_seed=config.insecure_noise_seed, threads=config.threads or 1
     )
-    return PrivatePlan(graph, public, model, config, streams, ledger, terms_of(graph, config, count), noise)
+    terms = terms_of(graph, config, count)
+    return PrivatePlan(graph, public, model, config, streams, ledger, terms, noise, epochs)

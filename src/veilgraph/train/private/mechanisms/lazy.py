@@ -2,14 +2,14 @@
 
 With plain SGD a row that is not read is moved by noise alone: −rate_s · z_s / expected at every step s, independent
 Gaussians whose sum is one Gaussian with variance (σ·C/expected)² · Σ rate_s². So the noise of all missed steps can be
-drawn at once, right before the row is read — and for all rows when anything leaves the trainer (``flush``). What is
-released has exactly the distribution of ``dense``; a step costs what it reads. Step sizes must not depend on
-confidential data.
+drawn at once, right before the row is read — and for all rows when anything leaves the trainer (``flush``). A row that
+*is* moved by the batch gets this step's noise together with it, in one sum of float64 that is rounded once: a sum that
+was rounded before its noise would differ between neighbours by more than its clip. What is released has the
+distribution of ``dense``; a step costs what it reads. Step sizes must not depend on confidential data.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 
 import torch
@@ -60,10 +60,19 @@ class Lazy(Mechanism):
         rate: float,
     ) -> None:
         for name, table in private_tables(p, self.clip).items():
-            rows = getattr(total, name)
-            if rows is not None:
-                optimisers[name].update(table, rows.ids, rows.values / self.terms.expected, rate)
-        self.clock = math.fsum((self.clock, rate * rate))
+            rows, seen = getattr(total, name), self.seen[name]
+            if rows is not None and len(rows.ids):
+                drawn = self.noise.normal(*rows.values.shape)
+                kernels.move_rows(
+                    table.numpy(),
+                    rows.ids.numpy(),
+                    rows.values.contiguous().numpy(),
+                    drawn,
+                    self.deviation,
+                    -rate / self.terms.expected,
+                )
+                seen[rows.ids] = self.clock + rate * rate
+        self.clock += rate * rate
 
     def flush(self, p: Parameters) -> None:
         self.catch_up(p, None, None)
