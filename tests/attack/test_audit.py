@@ -25,6 +25,7 @@ STRONG = {
     "private_learning_rate": 1.0,
     "private_optimiser": "sgd",
     "epsilon": 1.0,
+    "prior": "none",
     "threads": 1,
     "canaries": 1000,
 }

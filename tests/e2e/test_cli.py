@@ -115,13 +115,65 @@ def test_progress_and_explanation_go_to_stderr(place: Path) -> None:
     json.loads(done.stdout)
 
 
+def test_private_session_from_the_command_line(place: Path) -> None:
+    """mark, train, certificate, verify, evaluate, audit, attack: the fields other work relies on, and exit codes."""
+    veil("load", "builtin:hospital", "--patients", "60", "--split", "random", "--out", "pg", cwd=place)
+    marked = answer("mark", "pg", "--relation", "has*", cwd=place)
+    assert marked["confidential"] > 0
+    settings = (
+        "--model",
+        "distmult",
+        "--dimension",
+        "8",
+        "--epochs",
+        "2",
+        "--epsilon",
+        "1.5",
+        "--private-steps",
+        "4",
+    )
+    trained = answer("train", "pg", *settings, "--out", "pr", cwd=place)
+    assert trained["guarantee"] == "dp"
+    assert trained["epsilon"] <= 1.5
+    for key in ("delta", "mechanism", "unit", "noise_multiplier", "sample_rate", "clip_norm", "steps"):
+        assert trained[key] is not None
+    assert answer("certificate", "verify", "pr", cwd=place) | {"epsilon": 0} == {
+        "valid": True, "epsilon": 0, "delta": 1e-6, "reasons": [],
+    }  # fmt: skip
+    found = answer("evaluate", "pr", cwd=place)
+    assert found["confidential"]["queries"] + found["unrestricted"]["queries"] == found["queries"]
+    audited = answer("audit", "pr", "--canaries", "40", cwd=place)
+    assert audited["verdict"] == "consistent"
+    attacked = answer("attack", "membership", "pr", "--count", "100", cwd=place)
+    assert {"auc", "tpr@fpr=0.01", "members", "non_members"} <= attacked.keys()
+    ledger = place / "pr" / "ledger.jsonl"
+    ledger.write_text(ledger.read_text(encoding="utf-8").replace("100.0", "900.0"), encoding="utf-8")
+    assert veil("certificate", "verify", "pr", "--json", cwd=place).returncode == 5
+    caught = veil("audit", "pg", "--claim", "0.0", "--canaries", "40", *settings, cwd=place).returncode
+    assert caught in (0, 5)
+    assert veil("train", "pg", "--epsilon", "-1", "--out", "x", cwd=place).returncode in (2, 3)
+    assert veil("audit", "pg", cwd=place).returncode == 3
+
+
 def test_demo_ends_in_a_report(tmp_path: Path) -> None:
     found = answer("demo", "--patients", "150", "--epochs", "5", "--out", "demo", cwd=tmp_path)
     page = (tmp_path / found["report"]).read_text(encoding="utf-8")
-    for part in ("How good it is", "By relation", "What it answers", "<svg", "without privacy"):
+    parts = (
+        "What is promised",
+        "How good it is",
+        "What an attacker learns",
+        "answers",
+        "By relation",
+        "<svg",
+    )
+    for part in parts:
         assert part in page
     assert "http" not in page.replace("http://www.w3.org", "")
-    assert found["quality"]["complex"]["mrr"] > found["quality"]["popular answers"]["mrr"]
+    assert found["quality"]["no privacy"]["mrr"] > found["quality"]["popular answers"]["mrr"]
+    assert found["guarantee"] == "dp"
+    assert found["epsilon"] <= 2.0
+    assert found["audit"]["verdict"] == "consistent"
+    assert "changes the probability" in found["certificate"]
     assert veil("demo", "--patients", "150", "--out", "demo", cwd=tmp_path).returncode == 2
 
 

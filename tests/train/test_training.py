@@ -99,8 +99,9 @@ def test_run_folder_holds_what_it_should(hospital: Graph, tmp_path: Path) -> Non
         "certificate.json",
         "curator.json",
     } == names
-    entry = json.loads((run.folder / "ledger.jsonl").read_text())
-    assert entry["charge"]["event"] == "non-private"
+    first, second = map(json.loads, (run.folder / "ledger.jsonl").read_text().splitlines())
+    assert first["charge"]["event"] == "non-private"
+    assert second["digest"] == run.config.digest
     assert (run.guarantee, run.epsilon) == ("none", None)
     assert "No privacy is promised" in run.certificate["statement"]
     with pytest.raises(UsageError, match="finished run"):

@@ -11,7 +11,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--out", default="veil-demo", help="the folder to make (default veil-demo)")
     parser.add_argument("--patients", type=int, default=2000, help="size of the hospital")
     parser.add_argument("--model", default="complex", help="which scorer")
-    parser.add_argument("--epochs", type=int, default=100, help="at most so many passes (default 100)")
+    parser.add_argument("--epochs", type=int, default=60, help="at most so many passes (default 60)")
     parser.add_argument(
         "--epsilon", type=float, default=2.0, help="budget of the private training (default 2)"
     )
