@@ -31,6 +31,11 @@ def export(run: Run, out: str | Path, format: str = "parquet") -> Path:
     target = Path(out)
     if target.exists():
         raise UsageError(f"{out} exists already. Choose another --out.")
+    if format == "pykeen" and run.prior is not None:
+        raise UsageError(
+            "PyKEEN has no place for the noisy counts that are part of this run's scores: its answers would differ. "
+            "Train with --prior none, or choose another format."
+        )
     target.parent.mkdir(parents=True, exist_ok=True)
     draft = Path(tempfile.mkdtemp(prefix=f".{target.name}-", dir=target.parent))
     try:

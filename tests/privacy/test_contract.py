@@ -23,7 +23,7 @@ from veilgraph.train.gradients import Rows
 from veilgraph.train.optim import create
 from veilgraph.train.private import gauss, mechanisms
 from veilgraph.train.private.clip import Clip, ClippedSum
-from veilgraph.train.private.mechanisms import Terms, mechanism_class
+from veilgraph.train.private.mechanisms import Step, Terms, mechanism_class
 from veilgraph.train.private.sample import PoissonSampler, pieces
 
 
@@ -86,7 +86,7 @@ def test_empty_batches_still_get_noise() -> None:
         votes = (torch.empty(0, dtype=torch.int64), torch.empty(0, dtype=torch.int64))
         total = ClippedSum(empty, empty, 1.0, 0.0, torch.empty(0), votes)
         optimisers = {k: create("sgd", t) for k, t in (("entities", p.entities), ("relations", p.relations))}
-        mechanism.release(p, optimisers, total, torch.tensor([2, 5]), 1.0)
+        mechanism.release(p, optimisers, Step(total, torch.tensor([2, 5]), 1.0))
         assert (p.relations != 0).all()
         assert (p.entities[[2, 5]] != 0).all()
 
@@ -122,15 +122,26 @@ def test_negatives_do_not_depend_on_statements(
     assert all((a == b).all() for a, b in zip(drawn[:half], drawn[half:]))
 
 
-def test_noise_is_gaussian_beyond_six_deviations() -> None:
-    """Torch's float32 noise ends at 5.77 σ; ours must not. 2e8 numbers have one beyond 5.77 with probability 0.8."""
-    for secure in (False, True):
+def test_noise_is_gaussian(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Shape by Kolmogorov–Smirnov (p > 1e-6), tails by counting: of 2e7 numbers 136 lie beyond 4.5 σ on average."""
+    for secure, count in ((False, 20_000_000), (True, 4_000_000)):
         noise = gauss.source(secure=secure)
         sample = noise.normal(400_000)
-        assert stats.kstest(sample, "norm").pvalue > 1e-6
         assert sample.dtype == np.float64
-    bits = 2.0**-53
-    assert np.sqrt(-2 * np.log(bits)) > 8.5
+        assert stats.kstest(sample, "norm").pvalue > 1e-6
+        beyond = sum(int((np.abs(noise.normal(1_000_000)) > 4.5).sum()) for _ in range(count // 1_000_000))
+        assert stats.poisson.cdf(beyond, count * 2 * stats.norm.sf(4.5)) > 1e-7
+        assert stats.poisson.sf(beyond - 1, count * 2 * stats.norm.sf(4.5)) > 1e-7
+    # the smallest uniform there is gives the largest number: far beyond the 5.77 σ of Torch's float32
+    monkeypatch.setattr(gauss.SecureNoise, "_bits", lambda self, count: np.zeros(count, np.uint64))
+    assert gauss.SecureNoise().normal(2).max() > 8.5
+
+
+@pytest.mark.slow
+def test_noise_goes_beyond_what_float32_can() -> None:
+    """Of 1.5e9 numbers 12 lie beyond 5.768 σ on average; none with probability 6e-6."""
+    noise = gauss.source()
+    assert any(np.abs(noise.normal(10_000_000)).max() > 5.768 for _ in range(150))
 
 
 def test_optimiser_state_depends_on_noisy_gradients_only() -> None:
@@ -143,7 +154,7 @@ def test_optimiser_state_depends_on_noisy_gradients_only() -> None:
         )
         optimisers = {"entities": create("adagrad", p.entities)}
         total = ClippedSum(Rows(torch.tensor([row]), torch.ones(1, 4) * 0.4), None, 1.0, 0.0, torch.empty(0))
-        mechanism.release(p, optimisers, total, torch.empty(0, dtype=torch.int64), 0.1)
+        mechanism.release(p, optimisers, Step(total, torch.empty(0, dtype=torch.int64), 0.1))
         states.append(optimisers["entities"].state["squares"])
     assert all((state > 0).all() for state in states)
 
@@ -163,7 +174,7 @@ def walk(name: str, seed: int, steps: int = 6) -> tuple[torch.Tensor, torch.Tens
         total = ClippedSum(
             Rows(read, values), Rows(torch.tensor([step % 6]), torch.ones(1, 8)), 0.7, 0.0, torch.empty(0)
         )
-        mechanism.release(p, optimisers, total, torch.empty(0, dtype=torch.int64), 0.1 * (step + 1))
+        mechanism.release(p, optimisers, Step(total, torch.empty(0, dtype=torch.int64), 0.1 * (step + 1)))
     mechanism.flush(p)
     return p.entities.clone(), p.relations.clone()
 

@@ -14,7 +14,9 @@ from tests.conformance.test_models import ENTITIES, RELATIONS, batch, dense, mak
 from tests.conftest import random_graph
 from tests.privacy import QUICK, private_run
 from veilgraph.certify import verify
+from veilgraph.errors import UsageError
 from veilgraph.evaluate.popularity import popularity
+from veilgraph.export import export
 from veilgraph.load import Graph
 from veilgraph.mark import mark, unrestricted
 from veilgraph.models.prior import Prior
@@ -149,3 +151,6 @@ def test_prior_and_steps_share_the_budget(hospital: Graph, tmp_path: Path) -> No
     events = run.ledger.events
     assert len([e for e in events if e["event"] == "gaussian"]) == 2
     assert sum(e["times"] for e in events if e["event"] == "repeated") == QUICK["private_steps"]
+    with pytest.raises(UsageError, match="noisy counts"):
+        export(run, tmp_path / "pykeen", format="pykeen")
+    assert export(run, tmp_path / "parquet").is_dir()

@@ -249,11 +249,16 @@ def final_scores(
 def prior_scores(prior: Prior, batch: TripleBatch) -> tuple[Tensor, Tensor]:
     """What the prior adds to the true answers ``[2b]`` and to the negatives ``[2b, k]``, tail side first."""
     head, relation, tail = batch.triples.unbind(1)
-    b, (sides, k) = len(head), batch.negatives.shape
-    own = batch.negatives.view(sides, 1, k).expand(-1, 2 * b // sides, -1).reshape(2 * b, k)
+    b, own = len(head), negatives_of_each(batch)
     answers = [prior.gather(relation, "tail", tail[:, None]), prior.gather(relation, "head", head[:, None])]
     others = [prior.gather(relation, "tail", own[:b]), prior.gather(relation, "head", own[b:])]
     return torch.cat(answers).squeeze(1), torch.cat(others)
+
+
+def negatives_of_each(batch: TripleBatch) -> Tensor:
+    """The negatives of each of the 2b examples, ``[2b, k]``: its chunk's."""
+    b, (sides, k) = len(batch.triples), batch.negatives.shape
+    return batch.negatives.view(sides, 1, k).expand(-1, 2 * b // sides, -1).reshape(2 * b, k)
 
 
 def hide_own(scores: Tensor, batch: TripleBatch) -> None:

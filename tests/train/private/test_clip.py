@@ -79,6 +79,29 @@ def test_units_of_several_statements_stay_inside_the_clip(
         assert norm_of_sum > 0.3 * clip.norm, "the bound is needlessly loose"
 
 
+@pytest.mark.parametrize(("name", "norm"), CASES)
+@pytest.mark.parametrize("tables", [(True, True), (False, True)])
+def test_sums_of_neighbours_differ_by_at_most_the_clip(
+    name: str, norm: int, tables: tuple[bool, bool]
+) -> None:
+    """Add or remove one unit, down to an empty batch: collisions, repeated statements and h = t included."""
+    model, p = make(name, norm, reciprocal=True)
+    objective = Objective(Loss("softmax", 1.0, 1.0, ENTITIES), "l2", 0.01, True)
+    batch, clip = private_batch(), Clip(0.1, *tables)
+
+    def table(weight: torch.Tensor) -> torch.Tensor:
+        found = clipped_sum(model, p, batch._replace(weight=weight), None, objective, clip)
+        pairs = ((found.entities, p.entities), (found.relations, p.relations))
+        return torch.cat([dense(rows, like).flatten() for rows, like in pairs if rows is not None])
+
+    weight = torch.ones(len(batch.triples))
+    for gone in range(len(weight)):
+        before = table(weight)
+        weight[gone] = 0
+        assert (before - table(weight)).norm() <= clip.norm * (1 + 1e-5)
+    assert table(weight).norm() == 0
+
+
 def test_gradients_that_are_not_numbers_count_as_zero() -> None:
     model, p = make("complex", 1)
     objective = Objective(Loss("softmax", 1.0, 1.0, ENTITIES))

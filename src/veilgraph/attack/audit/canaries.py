@@ -14,6 +14,7 @@ import numpy as np
 from veilgraph.load.graph import Graph
 from veilgraph.load.marks import Marks
 from veilgraph.load.vocabulary import Vocabulary
+from veilgraph.mark import may_be_confidential
 
 PREFIX = "~canary"
 
@@ -35,7 +36,7 @@ def plant(graph: Graph, count: int, rng: np.random.Generator) -> Canaries:
     tails = [f"{PREFIX}/{i:06d}/tail/{j:03d}" for i in range(count) for j in range(per_unit)]
     entities = Vocabulary([*graph.entities, *heads, *tails])
     place = entities.places(graph.entities)
-    relation = rng.integers(len(graph.relations), size=(count, per_unit))
+    relation = rng.choice(np.flatnonzero(may_be_confidential(graph)), size=(count, per_unit))
     statements = np.stack(
         [
             np.repeat(entities.places(heads)[:, None], per_unit, 1),

@@ -11,15 +11,13 @@ from __future__ import annotations
 import numpy as np
 import torch
 
-from veilgraph.evaluate.scoring import score_all
+from veilgraph.attack.standing import CHUNK, standing
 from veilgraph.models.base import Model
 from veilgraph.models.parameters import Parameters
 from veilgraph.train import negatives
 from veilgraph.train.gradients import Objective, TripleBatch
 from veilgraph.train.private.clip import Clip
 from veilgraph.train.private.sums import clipped_sum
-
-CHUNK = 512
 
 
 def canary_scores(
@@ -28,7 +26,7 @@ def canary_scores(
     """Every score of every canary unit; larger means «in»."""
     count, per_unit, _ = statements.shape
     flat = torch.from_numpy(statements.reshape(-1, 3).astype(np.int64))
-    loss, rank = _standing(model, final, flat, objective.reciprocal)
+    loss, rank = standing(model, final, flat, "tail", objective.reciprocal)
     moved = final.entities - start.entities
     gradient = _gradient(model, start, flat, objective)
     own = torch.stack([flat[:, 0], flat[:, 2]], 1)
@@ -36,21 +34,8 @@ def canary_scores(
     length = (moved[own] ** 2).sum((1, 2))
     return {
         name: np.asarray(value.reshape(count, per_unit).double().sum(1))
-        for name, value in (("loss", loss), ("rank", rank), ("movement", length), ("direction", along))
+        for name, value in (("loss", loss), ("rank", -rank), ("movement", length), ("direction", along))
     }
-
-
-def _standing(
-    model: Model, p: Parameters, statements: torch.Tensor, reciprocal: bool
-) -> tuple[torch.Tensor, torch.Tensor]:
-    loss, rank = torch.empty(len(statements)), torch.empty(len(statements))
-    for begin in range(0, len(statements), CHUNK):
-        part = statements[begin : begin + CHUNK]
-        scores = score_all(model, p, part[:, 0], part[:, 1], side="tail", reciprocal=reciprocal)
-        own = scores.gather(1, part[:, 2:3])
-        loss[begin : begin + CHUNK] = torch.log_softmax(scores, 1).gather(1, part[:, 2:3]).squeeze(1)
-        rank[begin : begin + CHUNK] = -(scores > own).sum(1).float()
-    return loss, rank
 
 
 def _gradient(model: Model, p: Parameters, statements: torch.Tensor, objective: Objective) -> torch.Tensor:

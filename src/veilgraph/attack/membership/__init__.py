@@ -11,15 +11,13 @@ import numpy as np
 import torch
 
 from veilgraph.attack.membership.curve import measure
+from veilgraph.attack.standing import standing
 from veilgraph.errors import InputError
-from veilgraph.evaluate.scoring import score_all
 from veilgraph.load import Graph
 from veilgraph.models.base import Model
 from veilgraph.models.parameters import Parameters
 from veilgraph.runs import Run
 from veilgraph.train import train
-
-CHUNK = 512
 
 
 @dataclass(frozen=True)
@@ -88,18 +86,10 @@ def _pool(graph: Graph, count: int, rng: np.random.Generator) -> Pool:
 def _scores(
     model: Model, p: Parameters, statements: np.ndarray, reciprocal: bool
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Log-probability and (negative) rank of every statement, both sides together."""
+    """Log-probability and (negative logarithm of the) rank of every statement, both sides together."""
     ids = torch.from_numpy(statements.astype(np.int64))
-    loss, rank = torch.zeros(len(ids)), torch.zeros(len(ids))
-    for side, source, target in (("tail", 0, 2), ("head", 2, 0)):
-        for begin in range(0, len(ids), CHUNK):
-            part = ids[begin : begin + CHUNK]
-            scores = score_all(model, p, part[:, source], part[:, 1], side=side, reciprocal=reciprocal)
-            own = scores.gather(1, part[:, target : target + 1])
-            log = torch.log_softmax(scores, 1).gather(1, part[:, target : target + 1])
-            loss[begin : begin + CHUNK] += log.squeeze(1)
-            rank[begin : begin + CHUNK] -= (1 + (scores > own).sum(1)).float().log()
-    return loss.double().numpy(), rank.double().numpy()
+    logs, ranks = zip(*(standing(model, p, ids, side, reciprocal) for side in ("tail", "head")))
+    return sum(logs).double().numpy(), -sum(rank.log() for rank in ranks).double().numpy()
 
 
 def _likelihood_ratio(

@@ -8,9 +8,9 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from veilgraph.errors import PrivacyError
 from veilgraph.models.base import Model
 from veilgraph.train.gradients import Objective, Rows, TripleBatch
+from veilgraph.train.optim import merge
 from veilgraph.train.regularisers import penalty_gradient
 
 SLACK = 1e-4  # for rounding
@@ -34,7 +34,7 @@ class ClippedSum(NamedTuple):
     loss: float  # for the curator: depends on confidential statements without noise
     norms: Tensor  # for the curator, and for tests
     votes: tuple[Tensor, Tensor] | None = (
-        None  # entities of the units' own statements, and how many units have each
+        None  # entities of the units' statements, and how many units have each
     )
 
 
@@ -62,9 +62,8 @@ def penalty(model: Model, objective: Objective, rows: Tensor) -> Tensor:
     return penalty_gradient(objective.regulariser, rows.detach(), parts)
 
 
-def refuse(clip: Clip) -> None:
-    """Raise for a clip that would protect nothing or learn nothing."""
-    if not (clip.entities or clip.relations):
-        raise PrivacyError("no table is private: there is nothing a confidential statement could move.")
-    if not clip.norm > 0:
-        raise PrivacyError(f"the clip norm must be positive, found {clip.norm}")
+def add_merged(total: Tensor, unit: Tensor, ids: Tensor, rows: Tensor) -> None:
+    """Add the squared norms of each unit's rows, equal ids summed first."""
+    width = int(ids.max()) + 1 if len(ids) else 1
+    distinct, summed = merge(unit * width + ids, rows)
+    total.index_add_(0, distinct // width, squares(summed))

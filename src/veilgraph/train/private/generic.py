@@ -13,10 +13,10 @@ from torch import Tensor
 
 from veilgraph.models.base import GenericModel
 from veilgraph.models.parameters import Parameters
-from veilgraph.train.gradients import Objective, Rows, TripleBatch, final_scores
+from veilgraph.train.gradients import Objective, Rows, TripleBatch, final_scores, negatives_of_each
 from veilgraph.train.optim import merge
 from veilgraph.train.private import kernels
-from veilgraph.train.private.clip import Clip, ClippedSum, factors, penalty, scaled, squares
+from veilgraph.train.private.clip import Clip, ClippedSum, add_merged, factors, penalty, scaled
 
 
 def generic_sum(
@@ -31,7 +31,7 @@ def generic_sum(
     head_ids, relation, tail_ids = batch.triples.unbind(1)
     b, (sides, k) = len(head_ids), batch.negatives.shape
     backward = relation + len(p.relations) // 2 if objective.reciprocal else relation
-    own = batch.negatives.view(sides, 1, k).expand(-1, 2 * b // sides, -1).reshape(2 * b, k)
+    own = negatives_of_each(batch)
     head = p.entities.index_select(0, head_ids).requires_grad_()
     tail = p.entities.index_select(0, tail_ids).requires_grad_()
     rows = p.relations.index_select(0, torch.cat([relation, backward])).requires_grad_()
@@ -76,14 +76,12 @@ def generic_sum(
     entity_rows = torch.cat([on_head, on_tail, on_wrong.reshape(2 * b * k, -1)])
     whose = torch.cat([owner, owner, owner.repeat(2).repeat_interleave(k)])
     if clip.entities:
-        distinct, summed = merge(whose * len(p.entities) + entity_ids, entity_rows)
-        total.index_add_(0, distinct // len(p.entities), squares(summed))
+        add_merged(total, whose, entity_ids, entity_rows)
     relation_ids = torch.cat([relation, backward])
     if clip.relations:
-        distinct, summed = merge(owner.repeat(2) * len(p.relations) + relation_ids, on_rows)
-        total.index_add_(0, distinct // len(p.relations), squares(summed))
+        add_merged(total, owner.repeat(2), relation_ids, on_rows)
     norms = total.sqrt_()
-    factor = factors(norms, None if unit is None else unit, batch, clip)
+    factor = factors(norms, unit, batch, clip)
     entities = relations = None
     if clip.entities:
         each = torch.cat([factor, factor, factor.repeat(2).repeat_interleave(k)])

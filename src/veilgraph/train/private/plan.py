@@ -30,7 +30,7 @@ from veilgraph.train.optim import Optimiser, merge
 from veilgraph.train.plan import Batch, OrdinaryPlan, objective_of
 from veilgraph.train.private.clip import Clip, ClippedSum
 from veilgraph.train.private.gauss import Noise
-from veilgraph.train.private.mechanisms import Terms, mechanism_class
+from veilgraph.train.private.mechanisms import Step, Terms, mechanism_class
 from veilgraph.train.private.sample import PoissonSampler, pieces
 from veilgraph.train.private.sums import clipped_sum
 
@@ -80,6 +80,7 @@ class PrivatePlan:
         self.paid, self.block = 0, 1
         self.losses: list[float] = []
         self.left: int | None = None  # steps the budget still allows
+        self.shown, self.next_look = 0.0, 0.0  # ε as last looked up, and when to look again
         self.seconds = {"sample": 0.0, "gradient": 0.0, "update": 0.0}
 
     # --- the schedule: public ------------------------------------------------------------------------------------
@@ -171,7 +172,7 @@ class PrivatePlan:
         total = self._sum(p, statements, torch.from_numpy(owner), wrong)
         summed = time.perf_counter()
         private = {name: optimisers[f"private.{name}"] for name in ("entities", "relations")}
-        self.mechanism.release(p, private, total, torch.unique(wrong), rate)
+        self.mechanism.release(p, private, Step(total, torch.unique(wrong), rate))
         ended = time.perf_counter()
         for key, value in (
             ("sample", drawn - began),
@@ -214,9 +215,13 @@ class PrivatePlan:
         self.mechanism.flush(p)
 
     def epsilon(self) -> float | None:
-        """ε so far at the run's δ; None where nothing is promised."""
-        found = spent(self.ledger.events, self.config.delta or 0.0, grid=COARSE).epsilon
-        return found if np.isfinite(found) else None
+        """ε so far at the run's δ (looked up again when that takes little of the time passed); None where nothing is promised."""
+        began = time.perf_counter()
+        if began >= self.next_look:
+            self.shown = spent(self.ledger.events, self.config.delta or 0.0, grid=COARSE).epsilon
+            now = time.perf_counter()
+            self.next_look = now + 20 * (now - began)
+        return self.shown if np.isfinite(self.shown) else None
 
 
 def _joined(rows: list[Rows | None], table: Tensor) -> Rows:

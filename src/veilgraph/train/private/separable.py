@@ -27,7 +27,7 @@ from veilgraph.models.parameters import Parameters
 from veilgraph.train.gradients import Objective, Rows, TripleBatch, final_scores
 from veilgraph.train.optim import merge
 from veilgraph.train.private import kernels
-from veilgraph.train.private.clip import Clip, ClippedSum, factors, penalty, scaled, squares
+from veilgraph.train.private.clip import Clip, ClippedSum, add_merged, factors, penalty, scaled, squares
 
 
 class _Parts(NamedTuple):
@@ -52,17 +52,12 @@ def separable_sum(
     rows = p.relations.index_select(0, torch.cat([relation, backward])).requires_grad_()
     each = torch.arange(b)
     with torch.enable_grad():
-        forward_from, backward_from = head, tail
-        if batch.keep is not None:
-            forward_from, backward_from = head * batch.keep.source[:b], tail * batch.keep.source[b:]
         asked = torch.cat(
             [
-                model.query(forward_from, rows[:b], each, False),
-                model.query(backward_from, rows[b:], each, not objective.reciprocal),
+                model.query(head, rows[:b], each, False),
+                model.query(tail, rows[b:], each, not objective.reciprocal),
             ]
         )
-        if batch.keep is not None:
-            asked = asked * batch.keep.query
     query, target = asked.detach(), torch.cat([tail.detach(), head.detach()])
     broken = ~torch.isfinite(query).all(1)  # a diverged statement must not spread over the shared negatives
     query = query.masked_fill(broken.unsqueeze(1), 0.0) if broken.any() else query
@@ -145,15 +140,8 @@ def _unit_norms(
     total = torch.zeros(count)
     if clip.entities:
         ids = torch.cat([head_ids, tail_ids])
-        _add_merged(total, unit.repeat(2), ids, torch.cat([parts.head, parts.tail]))
+        add_merged(total, unit.repeat(2), ids, torch.cat([parts.head, parts.tail]))
         total += torch.zeros(count).index_add_(0, unit, parts.on_negatives) ** 2
     if clip.relations:
-        _add_merged(total, unit.repeat(2), torch.cat([relation, backward]), parts.relation)
+        add_merged(total, unit.repeat(2), torch.cat([relation, backward]), parts.relation)
     return total.sqrt_()
-
-
-def _add_merged(total: Tensor, unit: Tensor, ids: Tensor, rows: Tensor) -> None:
-    """Add the squared norms of each unit's rows, equal ids summed first."""
-    key = unit * (int(ids.max()) + 1 if len(ids) else 1) + ids
-    distinct, summed = merge(key, rows)
-    total.index_add_(0, distinct // (int(ids.max()) + 1 if len(ids) else 1), squares(summed))

@@ -7,9 +7,9 @@ import pkgutil
 from functools import cache
 
 from veilgraph.errors import UnknownNameError
-from veilgraph.train.private.mechanisms.base import Mechanism, Terms
+from veilgraph.train.private.mechanisms.base import Mechanism, Step, Terms
 
-__all__ = ["Mechanism", "Terms", "available", "mechanism_class", "names"]
+__all__ = ["Mechanism", "Step", "Terms", "available", "mechanism_class", "names"]
 
 
 @cache

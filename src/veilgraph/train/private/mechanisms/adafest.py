@@ -10,7 +10,6 @@ drawn by skipping ahead geometrically, so a step does not cost a number per row 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from statistics import NormalDist
 
 import numpy as np
@@ -18,10 +17,9 @@ import torch
 from torch import Tensor
 
 from veilgraph.models.parameters import Parameters
-from veilgraph.train.optim import Optimiser
-from veilgraph.train.private.clip import Clip, ClippedSum
+from veilgraph.train.private.clip import Clip
 from veilgraph.train.private.gauss import Noise
-from veilgraph.train.private.mechanisms.base import Mechanism, Terms
+from veilgraph.train.private.mechanisms.base import Mechanism, Optimisers, Step, Terms
 
 SELECT_RATIO = 4.0  # σ_select = 4 · σ_gradient: choosing rows takes 1/17 of what the step costs
 
@@ -61,22 +59,14 @@ class AdaFEST(Mechanism):
         lucky = lucky[~np.isin(lucky, voted.numpy())]
         return torch.unique(torch.cat([passed, torch.from_numpy(lucky)]))
 
-    def release(
-        self,
-        p: Parameters,
-        optimisers: Mapping[str, Optimiser],
-        total: ClippedSum,
-        negatives: Tensor,
-        rate: float,
-    ) -> None:
+    def release(self, p: Parameters, optimisers: Optimisers, step: Step) -> None:
+        total = step.total
         if total.entities is not None:
             assert total.votes is not None
-            ids = torch.unique(torch.cat([self.chosen(*total.votes), negatives]))
-            optimisers["entities"].update(p.entities, ids, self.noisy_rows(total.entities, ids), rate)
+            ids = torch.unique(torch.cat([self.chosen(*total.votes), step.negatives]))
+            self.move(p.entities, optimisers["entities"], total.entities, ids, step.rate)
         if total.relations is not None:
-            optimisers["relations"].update(
-                p.relations, None, self.noisy_table(p.relations, total.relations), rate
-            )
+            self.move(p.relations, optimisers["relations"], total.relations, None, step.rate)
 
 
 def _skip(coins: np.random.Generator, chance: float, count: int) -> np.ndarray:

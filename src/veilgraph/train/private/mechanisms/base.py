@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
 import torch
 from torch import Tensor
@@ -18,6 +18,8 @@ from veilgraph.train.optim import OPTIMISERS, Optimiser
 from veilgraph.train.private.clip import Clip, ClippedSum
 from veilgraph.train.private.gauss import Noise
 
+Optimisers = Mapping[str, Optimiser]
+
 
 @dataclass(frozen=True)
 class Terms:
@@ -28,6 +30,14 @@ class Terms:
     expected: float  # units per batch: what sums are divided by
     per_unit: int = 1
     entities: int = 0  # size of the vocabulary
+
+
+class Step(NamedTuple):
+    """What a mechanism is given: a clipped sum, the (public) entities every unit was held against, the step size."""
+
+    total: ClippedSum
+    negatives: Tensor
+    rate: float
 
 
 class Mechanism(ABC):
@@ -59,15 +69,8 @@ class Mechanism(ABC):
         """Called before rows are read (None: all rows). Only late noise has something to do here."""
 
     @abstractmethod
-    def release(
-        self,
-        p: Parameters,
-        optimisers: Mapping[str, Optimiser],
-        total: ClippedSum,
-        negatives: Tensor,
-        rate: float,
-    ) -> None:
-        """Add noise to the sum and move the tables; ``negatives`` are the (public) entities every unit was held against."""
+    def release(self, p: Parameters, optimisers: Optimisers, step: Step) -> None:
+        """Add noise to the step's sum and move the tables."""
 
     def flush(self, p: Parameters) -> None:
         """Called before anything is saved, shown, averaged or compared: afterwards the tables hold all their noise."""
@@ -78,26 +81,21 @@ class Mechanism(ABC):
         """The standard deviation of the noise on every coordinate of the sum."""
         return self.terms.noise_multiplier * self.clip.norm
 
-    def noisy_table(self, table: Tensor, rows: Rows | None) -> Tensor:
-        """The mean over the expected batch with noise on every row of the table."""
-        out = torch.from_numpy(self.noise.normal(*table.shape)).mul_(self.deviation)
-        if rows is not None:
-            out.index_add_(0, _ids(rows, table), rows.values.double())
-        return out.div_(self.terms.expected).float()
+    def move(self, table: Tensor, optimiser: Optimiser, rows: Rows, ids: Tensor | None, rate: float) -> None:
+        """Move the rows ``ids`` (sorted; None: all) by the mean over the expected batch, noise on each of them.
 
-    def noisy_rows(self, rows: Rows, ids: Tensor) -> Tensor:
-        """The mean over the expected batch on the rows ``ids`` only, noise on each of them."""
-        out = torch.from_numpy(self.noise.normal(len(ids), rows.values.shape[1])).mul_(self.deviation)
+        What the sum has on other rows is left out. Sum and noise are added in float64 and rounded once.
+        """
+        count = len(table) if ids is None else len(ids)
+        out = torch.from_numpy(self.noise.normal(count, table.shape[1])).mul_(self.deviation)
         assert rows.ids is not None
-        if len(ids) and len(rows.ids):
-            place = torch.searchsorted(ids, rows.ids).clamp_(max=len(ids) - 1)
+        if ids is None:
+            out.index_add_(0, rows.ids, rows.values.double())
+        elif count and len(rows.ids):
+            place = torch.searchsorted(ids, rows.ids).clamp_(max=count - 1)
             inside = ids[place] == rows.ids
             out.index_add_(0, place[inside], rows.values[inside].double())
-        return out.div_(self.terms.expected).float()
-
-
-def _ids(rows: Rows, table: Tensor) -> Tensor:
-    return rows.ids if rows.ids is not None else torch.arange(len(table))
+        optimiser.update(table, ids, out.div_(self.terms.expected).float(), rate)
 
 
 def private_tables(p: Parameters, clip: Clip) -> dict[str, Tensor]:

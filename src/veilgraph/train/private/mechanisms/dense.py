@@ -2,14 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
-from torch import Tensor
-
 from veilgraph.models.parameters import Parameters
-from veilgraph.train.optim import Optimiser
-from veilgraph.train.private.clip import ClippedSum
-from veilgraph.train.private.mechanisms.base import Mechanism, private_tables
+from veilgraph.train.private.mechanisms.base import Mechanism, Optimisers, Step, private_tables
 
 
 class Dense(Mechanism):
@@ -17,13 +11,6 @@ class Dense(Mechanism):
 
     name = "dense"
 
-    def release(
-        self,
-        p: Parameters,
-        optimisers: Mapping[str, Optimiser],
-        total: ClippedSum,
-        negatives: Tensor,
-        rate: float,
-    ) -> None:
+    def release(self, p: Parameters, optimisers: Optimisers, step: Step) -> None:
         for name, table in private_tables(p, self.clip).items():
-            optimisers[name].update(table, None, self.noisy_table(table, getattr(total, name)), rate)
+            self.move(table, optimisers[name], getattr(step.total, name), None, step.rate)

@@ -10,17 +10,14 @@ distribution of ``dense``; a step costs what it reads. Step sizes must not depen
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 import torch
 from torch import Tensor
 
 from veilgraph.models.parameters import Parameters
-from veilgraph.train.optim import Optimiser
 from veilgraph.train.private import kernels
-from veilgraph.train.private.clip import Clip, ClippedSum
+from veilgraph.train.private.clip import Clip
 from veilgraph.train.private.gauss import Noise
-from veilgraph.train.private.mechanisms.base import Mechanism, Terms, private_tables
+from veilgraph.train.private.mechanisms.base import Mechanism, Optimisers, Step, Terms, private_tables
 
 
 class Lazy(Mechanism):
@@ -51,17 +48,10 @@ class Lazy(Mechanism):
                 kernels.add_scaled_rows(table.numpy(), rows[part].numpy(), scale[part].numpy(), drawn)
             seen[rows] = self.clock
 
-    def release(
-        self,
-        p: Parameters,
-        optimisers: Mapping[str, Optimiser],
-        total: ClippedSum,
-        negatives: Tensor,
-        rate: float,
-    ) -> None:
+    def release(self, p: Parameters, optimisers: Optimisers, step: Step) -> None:
         for name, table in private_tables(p, self.clip).items():
-            rows, seen = getattr(total, name), self.seen[name]
-            if rows is not None and len(rows.ids):
+            rows, seen = getattr(step.total, name), self.seen[name]
+            if len(rows.ids):
                 drawn = self.noise.normal(*rows.values.shape)
                 kernels.move_rows(
                     table.numpy(),
@@ -69,10 +59,10 @@ class Lazy(Mechanism):
                     rows.values.contiguous().numpy(),
                     drawn,
                     self.deviation,
-                    -rate / self.terms.expected,
+                    -step.rate / self.terms.expected,
                 )
-                seen[rows.ids] = self.clock + rate * rate
-        self.clock += rate * rate
+                seen[rows.ids] = self.clock + step.rate**2
+        self.clock += step.rate**2
 
     def flush(self, p: Parameters) -> None:
         self.catch_up(p, None, None)

@@ -10,16 +10,13 @@ touched about once, so their gap stays below the threshold): entities then stay 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 
 import torch
 from torch import Tensor
 
 from veilgraph.account.events import Event, failure, gaussian, sampled, together, zcdp
 from veilgraph.models.parameters import Parameters
-from veilgraph.train.optim import Optimiser
-from veilgraph.train.private.clip import ClippedSum
-from veilgraph.train.private.mechanisms.base import Mechanism, Terms
+from veilgraph.train.private.mechanisms.base import Mechanism, Optimisers, Step, Terms
 
 DELTA_TEST = 1e-12  # of one test
 RATIO = 8.0  # σ_r = σ_p = 8 · σ
@@ -36,26 +33,18 @@ class Select(Mechanism):
         step = sampled(terms.rate, gaussian(terms.noise_multiplier))
         return together(step, zcdp(2.25 / (8 * sigma**2) + 2 / sigma**2), failure(DELTA_TEST))
 
-    def release(
-        self,
-        p: Parameters,
-        optimisers: Mapping[str, Optimiser],
-        total: ClippedSum,
-        negatives: Tensor,
-        rate: float,
-    ) -> None:
+    def release(self, p: Parameters, optimisers: Optimisers, step: Step) -> None:
+        total = step.total
         if total.entities is not None and total.entities.ids is not None:
-            own = ~torch.isin(total.entities.ids, negatives)
+            own = ~torch.isin(total.entities.ids, step.negatives)
             norms = torch.zeros(len(p.entities))
             norms[total.entities.ids[own]] = torch.linalg.vector_norm(total.entities.values[own], dim=1)
             chosen = self.top(norms)
             if chosen is not None:
-                ids = torch.unique(torch.cat([chosen, negatives]))
-                optimisers["entities"].update(p.entities, ids, self.noisy_rows(total.entities, ids), rate)
+                ids = torch.unique(torch.cat([chosen, step.negatives]))
+                self.move(p.entities, optimisers["entities"], total.entities, ids, step.rate)
         if total.relations is not None:
-            optimisers["relations"].update(
-                p.relations, None, self.noisy_table(p.relations, total.relations), rate
-            )
+            self.move(p.relations, optimisers["relations"], total.relations, None, step.rate)
 
     def top(self, norms: Tensor) -> Tensor | None:
         """The rows above the largest noisy gap among ranks B … 2B, if the test says that the gap is safe."""

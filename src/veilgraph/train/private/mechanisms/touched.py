@@ -6,15 +6,9 @@ is published and because an audit must be able to catch it: its event is non-pri
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
-from torch import Tensor
-
 from veilgraph.account.events import Event, non_private
 from veilgraph.models.parameters import Parameters
-from veilgraph.train.optim import Optimiser
-from veilgraph.train.private.clip import ClippedSum
-from veilgraph.train.private.mechanisms.base import Mechanism, Terms, private_tables
+from veilgraph.train.private.mechanisms.base import Mechanism, Optimisers, Step, Terms, private_tables
 
 
 class Touched(Mechanism):
@@ -27,15 +21,7 @@ class Touched(Mechanism):
     def event(cls, terms: Terms) -> Event:
         return non_private("noise only on touched rows: which rows moved reveals the statements")
 
-    def release(
-        self,
-        p: Parameters,
-        optimisers: Mapping[str, Optimiser],
-        total: ClippedSum,
-        negatives: Tensor,
-        rate: float,
-    ) -> None:
+    def release(self, p: Parameters, optimisers: Optimisers, step: Step) -> None:
         for name, table in private_tables(p, self.clip).items():
-            rows = getattr(total, name)
-            if rows is not None and rows.ids is not None:
-                optimisers[name].update(table, rows.ids, self.noisy_rows(rows, rows.ids), rate)
+            rows = getattr(step.total, name)
+            self.move(table, optimisers[name], rows, rows.ids, step.rate)
