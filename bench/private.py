@@ -1,7 +1,8 @@
 """What privacy costs in time: lazy noise against our own ordinary SGD, PyKEEN without privacy, Opacus, and the growth curve.
 
 FB15k-237, the same batch and negatives for all. ``ratio`` is lazy over ordinary SGD in positives per second, the worst of
-the models. Opacus trains a DistMult with two embedding tables at the largest batch its per-example gradients allow here.
+the models. Opacus trains a DistMult with two embedding tables; ours is compared with the faster of its batches (at 1024
+its per-example gradients would take 7.6 GB for one copy). Both sides draw their batches inside the measured time.
 """
 
 from __future__ import annotations
@@ -70,15 +71,15 @@ class Ordinary:
         self.model = models.create(name, o.dimension)
         self.plan = OrdinaryPlan(graph, self.model, config, Streams(0))
         self.state = TrainingState.fresh(graph, self.model, config, Streams(0))
-        self.batches, self.size = list(_take(self.plan.batches(0), o.steps)), o.batch
+        self.size, self.count = o.batch, o.steps
 
     def time(self) -> float:
-        """Seconds per statement."""
+        """Seconds per statement, drawing batches and negatives included."""
         began = time.perf_counter()
         with torch.no_grad():
-            for batch in self.batches:
+            for batch in _take(self.plan.batches(0), self.count):
                 self.plan.step(self.state.parameters, self.state.optimisers, batch, 0.1)
-        return (time.perf_counter() - began) / (self.size * len(self.batches))
+        return (time.perf_counter() - began) / (self.size * self.count)
 
 
 class Private:
@@ -95,17 +96,17 @@ class Private:
         self.plan = private_plan(
             graph, public, self.model, config, streams, ledger, float(len(graph.train)), 1
         )
-        self.steps, self.size = list(_take(self.plan.batches(0), o.steps)), o.batch
+        self.size, self.count = o.batch, o.steps
 
     def time(self) -> float:
-        """Seconds per expected statement, flush included."""
+        """Seconds per expected statement, drawing batches, noise, ledger and flush included."""
         began = time.perf_counter()
         with torch.no_grad():
-            for step in self.steps:
+            for step in _take(self.plan.batches(0), self.count):
                 self.plan.step(self.state.parameters, self.state.optimisers, step, 0.1)
             if len(self.state.parameters.entities) < 100_000:
                 self.plan.flush(self.state.parameters)
-        return (time.perf_counter() - began) / (self.size * len(self.steps))
+        return (time.perf_counter() - began) / (self.size * self.count)
 
 
 def _take(items: Any, count: int) -> Any:
@@ -160,7 +161,7 @@ def main(argv: list[str] | None = None) -> dict[str, Any]:
         batch=1024,
         negatives=32,
         repeats=5,
-        steps=60,
+        steps=260,
         large=1_000_000,
     )
     parser.add_argument("--models", default="transe,distmult,complex,rotate")
@@ -190,7 +191,7 @@ def main(argv: list[str] | None = None) -> dict[str, Any]:
     for batch in (64, 256):
         by_opacus[batch] = opacus(graph, o.dimension, batch, o.negatives)
         say(f"opacus at batch {batch}: {by_opacus[batch]:,.0f} positives/s")
-    slowest = min(found["lazy"] for found in ours.values())
+    alike = ours.get("distmult") or min(ours.values(), key=lambda found: found["lazy"])
     return finish(
         {
             "ours": ours,
@@ -198,7 +199,7 @@ def main(argv: list[str] | None = None) -> dict[str, Any]:
             "ratio": min(ratios.values()),
             "ratios": ratios,
             "over_pykeen": min(ours[n]["lazy"] / peers[n] for n in ours),
-            "over_opacus": slowest / max(by_opacus.values()),
+            "over_opacus": alike["lazy"] / max(by_opacus.values()),
             "megabytes_over_tables": over,
             "growth": growth,
             "settings": facts,

@@ -40,7 +40,11 @@ def make(name: str, norm: int, reciprocal: bool = False, dimension: int = 8) -> 
 
 def dense(rows: Rows, like: torch.Tensor) -> torch.Tensor:
     """A row gradient as a whole table."""
-    return rows.values if rows.ids is None else torch.zeros_like(like).index_add_(0, rows.ids, rows.values)
+    return (
+        rows.values
+        if rows.ids is None
+        else torch.zeros_like(like).index_add_(0, rows.ids, rows.values.to(like.dtype))
+    )
 
 
 def batch(size: int, chunk: int, k: int, *, padded: bool = False) -> TripleBatch:

@@ -22,8 +22,9 @@ from veilgraph.train import train
 from veilgraph.train.gradients import Rows
 from veilgraph.train.optim import create
 from veilgraph.train.private import gauss, mechanisms
-from veilgraph.train.private.clip import Clip, ClippedSum
+from veilgraph.train.private.clip import Clip, ClippedSum, merged
 from veilgraph.train.private.mechanisms import Step, Terms, mechanism_class
+from veilgraph.train.private.plan import TOGETHER
 from veilgraph.train.private.sample import PoissonSampler, pieces
 
 
@@ -118,7 +119,7 @@ def test_negatives_do_not_depend_on_statements(
         graph = unrestricted(hospital).with_marks(mark(hospital, random_share=0.5, seed=seed))
         private_run(graph, tmp_path / str(seed))
     half = len(drawn) // 2
-    assert half == QUICK["private_steps"]
+    assert half == -(-QUICK["private_steps"] // TOGETHER)
     assert all((a == b).all() for a, b in zip(drawn[:half], drawn[half:]))
 
 
@@ -132,6 +133,9 @@ def test_noise_is_gaussian(monkeypatch: pytest.MonkeyPatch) -> None:
         beyond = sum(int((np.abs(noise.normal(1_000_000)) > 4.5).sum()) for _ in range(count // 1_000_000))
         assert stats.poisson.cdf(beyond, count * 2 * stats.norm.sf(4.5)) > 1e-7
         assert stats.poisson.sf(beyond - 1, count * 2 * stats.norm.sf(4.5)) > 1e-7
+    first, second = (gauss.source(threads=2).normal(2000).reshape(2, 1000) for _ in range(2))
+    assert len(np.unique(np.concatenate([first, second]))) == 4000  # streams and runs have their own numbers
+    assert 0.45 < (first > 0).mean() < 0.55
     # the smallest uniform there is gives the largest number: far beyond the 5.77 σ of Torch's float32
     monkeypatch.setattr(gauss.SecureNoise, "_bits", lambda self, count: np.zeros(count, np.uint64))
     assert gauss.SecureNoise().normal(2).max() > 8.5
@@ -169,12 +173,13 @@ def walk(name: str, seed: int, steps: int = 6) -> tuple[torch.Tensor, torch.Tens
     optimisers = {k: create("sgd", t) for k, t in (("entities", p.entities), ("relations", p.relations))}
     for step in range(steps):
         read = torch.arange(step, 40, step + 2)
-        mechanism.catch_up(p, read, torch.tensor([step % 6]))
-        values = 0.05 * torch.ones(len(read), 8)
-        total = ClippedSum(
-            Rows(read, values), Rows(torch.tensor([step % 6]), torch.ones(1, 8)), 0.7, 0.0, torch.empty(0)
-        )
-        mechanism.release(p, optimisers, Step(total, torch.empty(0, dtype=torch.int64), 0.1 * (step + 1)))
+        relation, rate = torch.tensor([step % 6]), 0.1 * (step + 1)
+        mechanism.catch_up(p, read, relation)
+        into = mechanism.into(p, rate)
+        entities = merged(into.entities, into.times, (read, 0.05 * torch.ones(len(read), 8), None))
+        relations = merged(into.relations, into.times, (relation, torch.ones(1, 8), None))
+        total = ClippedSum(entities, relations, 0.7, 0.0, torch.empty(0))
+        mechanism.release(p, optimisers, Step(total, torch.empty(0, dtype=torch.int64), rate))
     mechanism.flush(p)
     return p.entities.clone(), p.relations.clone()
 

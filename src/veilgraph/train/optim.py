@@ -99,4 +99,6 @@ def create(name: str, table: Tensor) -> Optimiser:
 def merge(ids: Tensor, gradients: Tensor) -> tuple[Tensor, Tensor]:
     """Distinct rows and their summed gradients. Example: rows (4, 2, 4) with (1, 5, 10) give (2, 4) with (5, 11)."""
     rows, inverse = torch.unique(ids, return_inverse=True)
-    return rows, torch.zeros(len(rows), gradients.shape[1]).index_add_(0, inverse, gradients)
+    return rows, torch.zeros(len(rows), gradients.shape[1], dtype=gradients.dtype).index_add_(
+        0, inverse, gradients
+    )

@@ -48,5 +48,5 @@ def _gradient(model: Model, p: Parameters, statements: torch.Tensor, objective: 
         rows = clipped_sum(model, p, TripleBatch(part, wrong), None, objective, Clip(1.0)).entities
         assert rows is not None
         assert rows.ids is not None
-        table.index_add_(0, rows.ids, rows.values)
+        table.index_add_(0, rows.ids, rows.values.float())
     return table

@@ -5,15 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import NamedTuple
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from veilgraph.models.base import Model
 from veilgraph.train.gradients import Objective, Rows, TripleBatch
 from veilgraph.train.optim import merge
+from veilgraph.train.private import kernels
+from veilgraph.train.private.kernels import SLACK
 from veilgraph.train.regularisers import penalty_gradient
-
-SLACK = 1e-4  # for rounding
 
 
 @dataclass(frozen=True)
@@ -46,14 +47,50 @@ def factors(norms: Tensor, unit: Tensor | None, batch: TripleBatch, clip: Clip) 
     return factor if batch.weight is None else factor * (batch.weight > 0)
 
 
-def scaled(rows: Tensor, factor: Tensor) -> Tensor:
-    """Rows times their factors; what is not a number becomes zero."""
-    return torch.nan_to_num_(rows * factor.unsqueeze(1), 0.0, 0.0, 0.0)
+def distinct(ids: Tensor) -> tuple[Tensor, Tensor]:
+    """The distinct ids, in the order they are first met, and the place of each id among them."""
+    found, place = kernels.distinct(ids.contiguous().numpy())
+    return torch.from_numpy(found), torch.from_numpy(place)
+
+
+class Into(NamedTuple):
+    """Tables of float64 that a sum can be added to at once, ``times`` it, instead of being handed over as rows."""
+
+    entities: np.ndarray | None = None
+    relations: np.ndarray | None = None
+    times: float = 1.0
+
+
+NOWHERE = Into()
+
+
+def merged(table: np.ndarray | None, times: float, *parts: tuple[Tensor, Tensor, Tensor | None]) -> Rows:
+    """The sum of rows with equal ids, each row times its factor (None: 1): on its own, or added to a table.
+
+    Rows of factor 0 are not read. In float64: in float32 one unit more would change how all later ones are rounded.
+    """
+    ids, start = torch.cat([part[0] for part in parts]), 0
+    if table is None:
+        found, place = distinct(ids)
+        table, times = np.zeros((len(found), parts[0][1].shape[1])), 1.0
+    else:
+        found, place = None, ids
+    for own, rows, factor in parts:
+        kernels.add_scaled(
+            table,
+            place[start : start + len(own)].numpy(),
+            rows.contiguous().numpy(),
+            (torch.ones(len(own)) if factor is None else factor).numpy(),
+            times,
+            torch.get_num_threads(),
+        )
+        start += len(own)
+    return Rows(found, torch.from_numpy(table))
 
 
 def squares(rows: Tensor) -> Tensor:
     """The squared norm of each row."""
-    return (rows * rows).sum(1)
+    return torch.linalg.vector_norm(rows, dim=1).square_()
 
 
 def penalty(model: Model, objective: Objective, rows: Tensor) -> Tensor:

@@ -1,20 +1,19 @@
 """Gaussian noise that is really Gaussian.
 
 Torch's float32 generator stops at 5.77 standard deviations, which is not the Gaussian mechanism. Here numbers come in
-float64: by default from numpy's ziggurat (tails by 53-bit uniforms) on an SFC64 stream keyed with fresh entropy of the
-operating system; with ``secure`` from AES-256 in counter mode under a fresh key, by Box–Muller on 53-bit uniforms
-(up to 8.6 standard deviations; what lies beyond has probability 1e-17). Neither state is ever written down.
+float64: by default from a ziggurat with exact tails on SFC64 streams keyed with fresh entropy of the operating system;
+with ``secure`` from AES-256 in counter mode under a fresh key, by Box–Muller on 53-bit uniforms (up to 8.6 standard
+deviations; what lies beyond has probability 1e-17). Neither state is ever written down.
 """
 
 from __future__ import annotations
 
-import concurrent.futures
 import os
 from abc import ABC, abstractmethod
 
 import numpy as np
 
-PIECE = 1 << 16  # numbers a thread draws at a time
+from veilgraph.train.private import ziggurat
 
 
 class Noise(ABC):
@@ -30,22 +29,16 @@ class Noise(ABC):
 
 
 class FreshNoise(Noise):
-    """Fresh entropy; two independent streams so that two threads can draw."""
+    """Fresh entropy; an independent stream for every thread."""
 
     def __init__(self, threads: int = 2, seed: int | None = None) -> None:
-        keys = np.random.SeedSequence(seed).spawn(threads + 1)
-        self.streams = [np.random.Generator(np.random.SFC64(key)) for key in keys[1:]]
-        self.sampling = np.random.Generator(np.random.SFC64(keys[0]))
-        self.pool = concurrent.futures.ThreadPoolExecutor(threads) if threads > 1 else None
+        coins, noise = np.random.SeedSequence(seed).spawn(2)
+        self.sampling = np.random.Generator(np.random.SFC64(coins))
+        self.states = ziggurat.states(noise, threads)
 
     def normal(self, *shape: int) -> np.ndarray:
         out = np.empty(shape)
-        flat = out.reshape(-1)
-        if self.pool is None or flat.size < PIECE:
-            self.streams[0].standard_normal(out=flat)
-            return out
-        parts = np.array_split(flat, len(self.streams))
-        list(self.pool.map(lambda i: self.streams[i].standard_normal(out=parts[i]), range(len(parts))))
+        ziggurat.normal(out.reshape(-1), self.states)
         return out
 
     def coins(self) -> np.random.Generator:

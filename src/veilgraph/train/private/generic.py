@@ -13,10 +13,9 @@ from torch import Tensor
 
 from veilgraph.models.base import GenericModel
 from veilgraph.models.parameters import Parameters
-from veilgraph.train.gradients import Objective, Rows, TripleBatch, final_scores, negatives_of_each
-from veilgraph.train.optim import merge
+from veilgraph.train.gradients import Objective, TripleBatch, final_scores, negatives_of_each
 from veilgraph.train.private import kernels
-from veilgraph.train.private.clip import Clip, ClippedSum, add_merged, factors, penalty, scaled
+from veilgraph.train.private.clip import Clip, ClippedSum, Into, add_merged, factors, merged, penalty
 
 
 def generic_sum(
@@ -26,6 +25,7 @@ def generic_sum(
     unit: Tensor | None,
     objective: Objective,
     clip: Clip,
+    into: Into,
 ) -> ClippedSum:
     """As ``clipped_sum``, for any scorer."""
     head_ids, relation, tail_ids = batch.triples.unbind(1)
@@ -85,8 +85,8 @@ def generic_sum(
     entities = relations = None
     if clip.entities:
         each = torch.cat([factor, factor, factor.repeat(2).repeat_interleave(k)])
-        entities = Rows(*merge(entity_ids, scaled(entity_rows, each)))
+        entities = merged(into.entities, into.times, (entity_ids, entity_rows, each))
     if clip.relations:
-        relations = Rows(*merge(relation_ids, scaled(on_rows, factor.repeat(2))))
+        relations = merged(into.relations, into.times, (relation_ids, on_rows, factor.repeat(2)))
     loss = float((value.view(2, b).sum(0) * (factor > 0)).nan_to_num().sum())
     return ClippedSum(entities, relations, clip.norm, loss, norms)

@@ -28,13 +28,14 @@ from veilgraph.train import negatives
 from veilgraph.train.gradients import QueryBatch, Rows, TripleBatch
 from veilgraph.train.optim import Optimiser, merge
 from veilgraph.train.plan import Batch, OrdinaryPlan, objective_of
-from veilgraph.train.private.clip import Clip, ClippedSum
+from veilgraph.train.private.clip import Clip, ClippedSum, Into
 from veilgraph.train.private.gauss import Noise
 from veilgraph.train.private.mechanisms import Step, Terms, mechanism_class
 from veilgraph.train.private.sample import PoissonSampler, pieces
 from veilgraph.train.private.sums import clipped_sum
 
 BLOCKS = 20  # steps are paid for in advance, in blocks that grow to this share of them: what a crash may lose
+TOGETHER = 64  # steps whose negatives are drawn at once
 
 
 class PrivateStep(NamedTuple):
@@ -78,6 +79,7 @@ class PrivatePlan:
         self.several = terms.per_unit > 1
         self.entities = len(graph.entities)
         self.paid, self.block = 0, 1
+        self.block_of_negatives, self.wrong = -1, torch.empty(0)
         self.losses: list[float] = []
         self.left: int | None = None  # steps the budget still allows
         self.shown, self.next_look = 0.0, 0.0  # ε as last looked up, and when to look again
@@ -158,21 +160,18 @@ class PrivatePlan:
     ) -> float:
         began = time.perf_counter()
         chosen, owner = self.sampler.draw(self.noise.coins())
-        drawing = self.streams.numpy("private", batch.number)
-        wrong = torch.from_numpy(
-            negatives.draw_two_sides(drawing, 1, self.config.negatives or 1, self.entities)
-        )
-        statements = torch.from_numpy(self.statements[chosen])
+        wrong = self._negatives(batch.number)
+        statements = torch.from_numpy(self.statements.take(chosen, 0))
         relation = statements[:, 1]
         if self.objective.reciprocal:
             relation = torch.cat([relation, relation + len(p.relations) // 2])
         read = torch.cat([statements[:, 0], statements[:, 2], wrong.view(-1)])
         drawn = time.perf_counter()
         self.mechanism.catch_up(p, read, relation)
-        total = self._sum(p, statements, torch.from_numpy(owner), wrong)
+        total = self._sum(p, statements, torch.from_numpy(owner), wrong, self.mechanism.into(p, rate))
         summed = time.perf_counter()
         private = {name: optimisers[f"private.{name}"] for name in ("entities", "relations")}
-        self.mechanism.release(p, private, Step(total, torch.unique(wrong), rate))
+        self.mechanism.release(p, private, Step(total, wrong.view(-1), rate))
         ended = time.perf_counter()
         for key, value in (
             ("sample", drawn - began),
@@ -183,14 +182,24 @@ class PrivatePlan:
         self.losses.append(total.loss / self.terms.expected)
         return 0.0  # the loss is confidential: for the trace alone, never for a checkpoint
 
-    def _sum(self, p: Parameters, statements: Tensor, owner: Tensor, wrong: Tensor) -> ClippedSum:
+    def _negatives(self, number: int) -> Tensor:
+        """The negatives of a step; drawn for several steps at a time, from the step's number alone."""
+        block, place = divmod(number, TOGETHER)
+        if block != self.block_of_negatives:
+            drawing = self.streams.numpy("private", block)
+            drawn = negatives.draw_two_sides(drawing, TOGETHER, self.config.negatives or 1, self.entities)
+            self.wrong = torch.from_numpy(np.stack(np.split(drawn, 2), 1))
+            self.block_of_negatives = block
+        return self.wrong[place]
+
+    def _sum(self, p: Parameters, statements: Tensor, owner: Tensor, wrong: Tensor, into: Into) -> ClippedSum:
         """The clipped sum of a batch of any size, piece by piece."""
         size = int(np.clip((1 << 22) // wrong.shape[1], 256, 8192))
         parts = []
         for piece in pieces(owner.numpy(), size):
             unit = owner[piece] - owner[piece][0] if self.several else None
             batch = TripleBatch(statements[piece], wrong)
-            parts.append(clipped_sum(self.model, p, batch, unit, self.objective, self.clip))
+            parts.append(clipped_sum(self.model, p, batch, unit, self.objective, self.clip, into))
         votes = _votes(statements, owner, self.entities) if self.mechanism.wants_votes else None
         return ClippedSum(
             _joined([part.entities for part in parts], p.entities) if self.clip.entities else None,
@@ -226,15 +235,15 @@ class PrivatePlan:
 
 def _joined(rows: list[Rows | None], table: Tensor) -> Rows:
     """The sum of several row gradients, with their distinct ids."""
-    there = [part for part in rows if part is not None and part.ids is not None]
+    there = [part for part in rows if part is not None]
     if not there:
-        return Rows(torch.empty(0, dtype=torch.int64), torch.empty(0, table.shape[1]))
-    if len(there) == 1:
+        return Rows(torch.empty(0, dtype=torch.int64), torch.empty(0, table.shape[1], dtype=torch.float64))
+    if len(there) == 1 or there[0].ids is None:  # (added to one table)
         return there[0]
     if sum(len(part.values) for part in there) < len(table):
         ids = torch.cat([part.ids for part in there if part.ids is not None])
         return Rows(*merge(ids, torch.cat([part.values for part in there])))
-    whole, met = torch.zeros_like(table), torch.zeros(len(table), dtype=torch.bool)
+    whole, met = torch.zeros_like(table, dtype=torch.float64), torch.zeros(len(table), dtype=torch.bool)
     for part in there:
         assert part.ids is not None
         whole.index_add_(0, part.ids, part.values)

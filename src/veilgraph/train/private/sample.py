@@ -31,6 +31,8 @@ class PoissonSampler:
         chosen = (
             np.arange(units) if count == units else coins.choice(units, count, replace=False, shuffle=False)
         )
+        if len(self.order) == units:  # one statement each
+            return self.order.take(chosen), np.arange(count)
         lengths = self.start[chosen + 1] - self.start[chosen]
         owner = np.repeat(np.arange(len(chosen)), lengths)
         place = np.arange(len(owner)) - np.repeat(np.cumsum(lengths) - lengths, lengths)
@@ -39,8 +41,8 @@ class PoissonSampler:
 
 def pieces(owner: np.ndarray, most: int) -> list[slice]:
     """Stretches of at most ``most`` statements (more only if one unit has more) that never cut a unit."""
-    if not len(owner):
-        return []
+    if len(owner) <= most:
+        return [slice(0, len(owner))] if len(owner) else []
     ends = np.flatnonzero(np.r_[np.diff(owner) != 0, True]) + 1
     out, start = [], 0
     while start < len(owner):

@@ -17,6 +17,7 @@ What makes the norm true, not an under-estimate:
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
 import torch
@@ -24,24 +25,29 @@ from torch import Tensor
 
 from veilgraph.models.base import Model
 from veilgraph.models.parameters import Parameters
-from veilgraph.train.gradients import Objective, Rows, TripleBatch, final_scores
-from veilgraph.train.optim import merge
+from veilgraph.train.gradients import Objective, TripleBatch, final_scores
 from veilgraph.train.private import kernels
-from veilgraph.train.private.clip import Clip, ClippedSum, add_merged, factors, penalty, scaled, squares
+from veilgraph.train.private.clip import Clip, ClippedSum, Into, add_merged, factors, merged, penalty
 
 
 class _Parts(NamedTuple):
-    """Per-statement gradients before clipping, and how to sum the rest afterwards."""
+    """The gradient of each statement, before clipping."""
 
     head: Tensor  # [b, w]
     tail: Tensor  # [b, w]
-    relation: Tensor  # [2b, w]: forward, then backward
-    on_negatives: Tensor  # [b] norm of what the statement does to its negatives, both sides
-    value: Tensor  # [2b]
+    relations: list[Tensor]  # [b, w] of the relation, and of its reciprocal if there is one
+    on_negative: Tensor  # [2b, k], a number for every negative, to be multiplied with a vector of norm …
+    reach: Tensor  # [2b]
 
 
 def separable_sum(
-    model: Model, p: Parameters, batch: TripleBatch, unit: Tensor | None, objective: Objective, clip: Clip
+    model: Model,
+    p: Parameters,
+    batch: TripleBatch,
+    unit: Tensor | None,
+    objective: Objective,
+    clip: Clip,
+    into: Into,
 ) -> ClippedSum:
     """As ``clipped_sum``, for a composition and a similarity."""
     head_ids, relation, tail_ids = batch.triples.unbind(1)
@@ -49,18 +55,14 @@ def separable_sum(
     backward = relation + len(p.relations) // 2 if objective.reciprocal else relation
     head = p.entities.index_select(0, head_ids).requires_grad_()
     tail = p.entities.index_select(0, tail_ids).requires_grad_()
-    rows = p.relations.index_select(0, torch.cat([relation, backward])).requires_grad_()
-    each = torch.arange(b)
+    ahead = p.relations.index_select(0, relation).requires_grad_()
+    behind = p.relations.index_select(0, backward).requires_grad_() if objective.reciprocal else ahead
+    back = model.compose if objective.reciprocal else model.compose_inverse
     with torch.enable_grad():
-        asked = torch.cat(
-            [
-                model.query(head, rows[:b], each, False),
-                model.query(tail, rows[b:], each, not objective.reciprocal),
-            ]
-        )
+        asked = torch.cat([model.compose(head, ahead), back(tail, behind)])
     query, target = asked.detach(), torch.cat([tail.detach(), head.detach()])
-    broken = ~torch.isfinite(query).all(1)  # a diverged statement must not spread over the shared negatives
-    query = query.masked_fill(broken.unsqueeze(1), 0.0) if broken.any() else query
+    broken = _not_numbers(query)  # a diverged statement must not spread over the shared negatives
+    query = query if broken is None else query.masked_fill(broken.unsqueeze(1), 0.0)
     negative_rows = p.entities.index_select(0, batch.negatives.view(-1)).view(sides, k, -1)
     positive = model.similarity.pairs(query, target)
     chunked = query.view(sides, -1, query.shape[1])
@@ -77,71 +79,87 @@ def separable_sum(
 
     weights = on_negative.view(sides, -1, k)
     on_query = model.similarity.pull_query(chunked, negative_rows, weights, table).reshape(2 * b, -1)
-    on_query = on_query + model.similarity.pull_pairs(query, target, on_positive)
+    on_query = on_query.add_(model.similarity.pull_pairs(query, target, on_positive))
     on_target = model.similarity.pull_pairs_candidate(query, target, on_positive)
-    on_head, on_tail, on_rows = torch.autograd.grad(
-        asked, (head, tail, rows), on_query, materialize_grads=True
-    )
+    leaves = (head, tail, ahead, behind) if objective.reciprocal else (head, tail, ahead)
+    on_head, on_tail, *on_relations = torch.autograd.grad(asked, leaves, on_query, materialize_grads=True)
     on_head, on_tail = on_head + on_target[b:], on_tail + on_target[:b]
     if objective.regulariser_weight:
         weight = objective.regulariser_weight
         on_head += 2 * weight * penalty(model, objective, head)
         on_tail += 2 * weight * penalty(model, objective, tail)
-        on_rows += weight * penalty(model, objective, rows)
-    reach = (on_negative * on_negative).sum(1).sqrt_() * model.similarity.reach(query)
-    parts = _Parts(on_head, on_tail, on_rows, torch.hypot(reach[:b], reach[b:]), value)
-    if broken.any():
-        parts = parts._replace(
-            on_negatives=parts.on_negatives.masked_fill(broken.view(2, b).any(0), torch.inf)
-        )
-    norms = _unit_norms(parts, batch.triples, backward, unit, clip, objective.reciprocal)
-    factor = factors(norms, unit, batch, clip)
+        for rows, pull in zip(leaves[2:], on_relations):
+            pull += (2 / len(on_relations)) * weight * penalty(model, objective, rows)
+    reach = model.similarity.reach(query)
+    if broken is not None:
+        reach = reach.masked_fill(broken, torch.inf)
+    parts = _Parts(on_head, on_tail, on_relations, on_negative, reach)
+    norms, factor = (_clip_statements if unit is None else _clip_units)(parts, batch, backward, unit, clip)
 
     entities = relations = None
     if clip.entities:
-        both = factor.repeat(2)
-        weights = torch.nan_to_num_(on_negative.mul_(both.unsqueeze(1)), 0.0, 0.0, 0.0).view(sides, -1, k)
         on_rows_of_negatives = model.similarity.pull_candidates(chunked, negative_rows, weights, table)
-        entities = Rows(
-            *merge(
-                torch.cat([head_ids, tail_ids, batch.negatives.view(-1)]),
-                torch.cat(
-                    [
-                        scaled(on_head, factor),
-                        scaled(on_tail, factor),
-                        on_rows_of_negatives.reshape(-1, on_head.shape[1]),
-                    ]
-                ),
-            )
+        entities = merged(
+            into.entities,
+            into.times,
+            (head_ids, on_head, factor),
+            (tail_ids, on_tail, factor),
+            (batch.negatives.view(-1), on_rows_of_negatives.reshape(-1, on_head.shape[1]), None),
         )
     if clip.relations:
-        relations = Rows(*merge(torch.cat([relation, backward]), scaled(on_rows, factor.repeat(2))))
-    counted = factor > 0
-    loss = float((value.view(2, b).sum(0) * counted).nan_to_num().sum())
+        each = ((ids, rows, factor) for ids, rows in zip((relation, backward), on_relations))
+        relations = merged(into.relations, into.times, *each)
+    counted = value.view(2, b).sum(0) * (factor > 0)
+    loss = float(counted.sum())
+    loss = loss if math.isfinite(loss) else float(counted.nan_to_num().sum())
     return ClippedSum(entities, relations, clip.norm, loss, norms)
 
 
-def _unit_norms(
-    parts: _Parts, triples: Tensor, backward: Tensor, unit: Tensor | None, clip: Clip, reciprocal: bool
-) -> Tensor:
-    """The norm of each unit's gradient on the private tables, or a bound on it."""
-    b = len(triples)
-    head_ids, relation, tail_ids = triples.unbind(1)
-    if unit is None:
-        total = torch.zeros(b)
-        if clip.entities:
-            cross = 2 * (parts.head * parts.tail).sum(1) * (head_ids == tail_ids)
-            total += squares(parts.head) + squares(parts.tail) + cross + parts.on_negatives**2
-        if clip.relations:
-            ahead, behind = parts.relation[:b], parts.relation[b:]
-            total += squares(ahead) + squares(behind) if reciprocal else squares(ahead + behind)
-        return total.clamp_(min=0).sqrt_()
-    count = int(unit.max()) + 1 if len(unit) else 0
+def _not_numbers(rows: Tensor) -> Tensor | None:
+    """Which rows are not made of numbers; None if all are."""
+    return None if math.isfinite(float(rows.sum())) else ~torch.isfinite(rows).all(1)
+
+
+def _clip_statements(
+    parts: _Parts, batch: TripleBatch, backward: Tensor, unit: Tensor | None, clip: Clip
+) -> tuple[Tensor, Tensor]:
+    """Norm and factor of each statement; what it does to its negatives is multiplied with the factor, in place."""
+    head_ids, _, tail_ids = batch.triples.unbind(1)
+    b = len(head_ids)
+    norms, factor = torch.empty(b), torch.ones(b) if batch.weight is None else (batch.weight > 0).float()
+    kernels.clip_statements(
+        parts.head.numpy(),
+        parts.tail.numpy(),
+        (head_ids == tail_ids).numpy(),
+        parts.relations[0].contiguous().numpy(),
+        parts.relations[-1][: b * (len(parts.relations) - 1)].contiguous().numpy(),
+        parts.on_negative.numpy(),
+        parts.reach.numpy(),
+        (clip.entities, clip.relations),
+        clip.norm,
+        norms.numpy(),
+        factor.numpy(),
+    )
+    return norms, factor
+
+
+def _clip_units(
+    parts: _Parts, batch: TripleBatch, backward: Tensor, unit: Tensor | None, clip: Clip
+) -> tuple[Tensor, Tensor]:
+    """The same for units of several statements: a norm for each unit, or a bound on it, and a factor per statement."""
+    assert unit is not None
+    head_ids, relation, tail_ids = batch.triples.unbind(1)
+    b, count = len(unit), int(unit.max()) + 1 if len(unit) else 0
     total = torch.zeros(count)
     if clip.entities:
         ids = torch.cat([head_ids, tail_ids])
         add_merged(total, unit.repeat(2), ids, torch.cat([parts.head, parts.tail]))
-        total += torch.zeros(count).index_add_(0, unit, parts.on_negatives) ** 2
+        reach = torch.linalg.vector_norm(parts.on_negative, dim=1) * parts.reach
+        total += torch.zeros(count).index_add_(0, unit, torch.hypot(reach[:b], reach[b:])) ** 2
     if clip.relations:
-        add_merged(total, unit.repeat(2), torch.cat([relation, backward]), parts.relation)
-    return total.sqrt_()
+        ids = torch.cat([relation, backward][: len(parts.relations)])
+        add_merged(total, unit.repeat(len(parts.relations)), ids, torch.cat(parts.relations))
+    norms = total.sqrt_()
+    factor = factors(norms, unit, batch, clip)
+    torch.nan_to_num_(parts.on_negative.mul_(factor.repeat(2).unsqueeze(1)), 0.0, 0.0, 0.0)
+    return norms, factor

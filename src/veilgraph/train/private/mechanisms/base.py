@@ -15,7 +15,7 @@ from veilgraph.errors import PrivacyError
 from veilgraph.models.parameters import Parameters
 from veilgraph.train.gradients import Rows
 from veilgraph.train.optim import OPTIMISERS, Optimiser
-from veilgraph.train.private.clip import Clip, ClippedSum
+from veilgraph.train.private.clip import NOWHERE, Clip, ClippedSum, Into
 from veilgraph.train.private.gauss import Noise
 
 Optimisers = Mapping[str, Optimiser]
@@ -68,6 +68,10 @@ class Mechanism(ABC):
     def catch_up(self, p: Parameters, entities: Tensor | None, relations: Tensor | None) -> None:
         """Called before rows are read (None: all rows). Only late noise has something to do here."""
 
+    def into(self, p: Parameters, rate: float) -> Into:
+        """Where a step's sum is to be added; by default nowhere: ``release`` is given its rows."""
+        return NOWHERE
+
     @abstractmethod
     def release(self, p: Parameters, optimisers: Optimisers, step: Step) -> None:
         """Add noise to the step's sum and move the tables."""
@@ -82,7 +86,7 @@ class Mechanism(ABC):
         return self.terms.noise_multiplier * self.clip.norm
 
     def move(self, table: Tensor, optimiser: Optimiser, rows: Rows, ids: Tensor | None, rate: float) -> None:
-        """Move the rows ``ids`` (sorted; None: all) by the mean over the expected batch, noise on each of them.
+        """Move the rows ``ids`` (those of the sum, or any in order; None: all) by the mean over the expected batch, noise on each of them.
 
         What the sum has on other rows is left out. Sum and noise are added in float64 and rounded once.
         """
@@ -91,6 +95,8 @@ class Mechanism(ABC):
         assert rows.ids is not None
         if ids is None:
             out.index_add_(0, rows.ids, rows.values.double())
+        elif ids is rows.ids:
+            out += rows.values
         elif count and len(rows.ids):
             place = torch.searchsorted(ids, rows.ids).clamp_(max=count - 1)
             inside = ids[place] == rows.ids

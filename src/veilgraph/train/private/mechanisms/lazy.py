@@ -1,21 +1,22 @@
-"""lazy: the noise of a row is drawn when the row is next read.
+"""lazy: a row is moved when it is next read.
 
-With plain SGD a row that is not read is moved by noise alone: −rate_s · z_s / expected at every step s, independent
-Gaussians whose sum is one Gaussian with variance (σ·C/expected)² · Σ rate_s². So the noise of all missed steps can be
-drawn at once, right before the row is read — and for all rows when anything leaves the trainer (``flush``). A row that
-*is* moved by the batch gets this step's noise together with it, in one sum of float64 that is rounded once: a sum that
-was rounded before its noise would differ between neighbours by more than its clip. What is released has the
-distribution of ``dense``; a step costs what it reads. Step sizes must not depend on confidential data.
+With plain SGD a row is moved by −rate_s · (sum_s + z_s) / expected at every step s. The z_s are Gaussians, independent
+of each other and of the sums, so those of all steps since the row was last read are one Gaussian with variance
+(σ·C/expected)² · Σ rate_s², drawn at once, right before the row is read again — and for all rows when anything leaves
+the trainer (``flush``). The sums wait with them, in float64, and both are added and rounded once: a sum that was
+rounded to the table's float32 before its noise would differ between neighbours by more than its clip. What is released
+has the distribution of ``dense``; a step costs one draw for every row it reads. Step sizes must not depend on
+confidential data.
 """
 
 from __future__ import annotations
 
-import torch
+import numpy as np
 from torch import Tensor
 
 from veilgraph.models.parameters import Parameters
 from veilgraph.train.private import kernels
-from veilgraph.train.private.clip import Clip
+from veilgraph.train.private.clip import Clip, Into, distinct
 from veilgraph.train.private.gauss import Noise
 from veilgraph.train.private.mechanisms.base import Mechanism, Optimisers, Step, Terms, private_tables
 
@@ -29,40 +30,39 @@ class Lazy(Mechanism):
     def __init__(self, terms: Terms, clip: Clip, noise: Noise) -> None:
         super().__init__(terms, clip, noise)
         self.clock = 0.0  # Σ rate² so far
-        self.seen: dict[str, Tensor] = {}  # its value when a row last got its noise
+        self.seen: dict[str, np.ndarray] = {}  # its value when a row was last moved
+        self.sums: dict[
+            str, np.ndarray
+        ] = {}  # what waits for a row: memory is used only where rows were read
 
     def catch_up(self, p: Parameters, entities: Tensor | None, relations: Tensor | None) -> None:
         for name, table in private_tables(p, self.clip).items():
-            seen = self.seen.setdefault(name, torch.zeros(len(table), dtype=torch.float64))
+            seen, sums = self._waiting(name, table)
             asked = entities if name == "entities" else relations
-            rows = torch.arange(len(table)) if asked is None else torch.unique(asked)
-            late = self.clock - seen.index_select(0, rows)
-            if asked is None:
-                rows = rows[late > 0]
-                late = late[late > 0]
-            scale = late.clamp_(min=0).sqrt_().mul_(self.deviation / self.terms.expected)
+            rows = np.flatnonzero(seen < self.clock) if asked is None else distinct(asked)[0].numpy()
+            scale = self.deviation / self.terms.expected
             piece = max(1, (1 << 22) // table.shape[1])
             for start in range(0, len(rows), piece):
-                part = slice(start, start + piece)
-                drawn = self.noise.normal(len(rows[part]), table.shape[1])
-                kernels.add_scaled_rows(table.numpy(), rows[part].numpy(), scale[part].numpy(), drawn)
-            seen[rows] = self.clock
+                part = rows[start : start + piece]
+                drawn = self.noise.normal(len(part), table.shape[1])
+                kernels.settle(table.numpy(), sums, seen, part, self.clock, scale, drawn)
+
+    def into(self, p: Parameters, rate: float) -> Into:
+        tables = private_tables(p, self.clip)
+        entities, relations = (
+            self._waiting(name, tables[name])[1] if name in tables else None
+            for name in ("entities", "relations")
+        )
+        return Into(entities, relations, -rate / self.terms.expected)
 
     def release(self, p: Parameters, optimisers: Optimisers, step: Step) -> None:
-        for name, table in private_tables(p, self.clip).items():
-            rows, seen = getattr(step.total, name), self.seen[name]
-            if len(rows.ids):
-                drawn = self.noise.normal(*rows.values.shape)
-                kernels.move_rows(
-                    table.numpy(),
-                    rows.ids.numpy(),
-                    rows.values.contiguous().numpy(),
-                    drawn,
-                    self.deviation,
-                    -step.rate / self.terms.expected,
-                )
-                seen[rows.ids] = self.clock + step.rate**2
-        self.clock += step.rate**2
+        self.clock += step.rate**2  # the sum waits already
+
+    def _waiting(self, name: str, table: Tensor) -> tuple[np.ndarray, np.ndarray]:
+        if name not in self.seen:
+            self.seen[name] = np.zeros(len(table))
+            self.sums[name] = np.zeros(table.shape)
+        return self.seen[name], self.sums[name]
 
     def flush(self, p: Parameters) -> None:
         self.catch_up(p, None, None)

@@ -37,7 +37,7 @@ class Select(Mechanism):
         total = step.total
         if total.entities is not None and total.entities.ids is not None:
             own = ~torch.isin(total.entities.ids, step.negatives)
-            norms = torch.zeros(len(p.entities))
+            norms = torch.zeros(len(p.entities), dtype=torch.float64)
             norms[total.entities.ids[own]] = torch.linalg.vector_norm(total.entities.values[own], dim=1)
             chosen = self.top(norms)
             if chosen is not None:
@@ -54,7 +54,7 @@ class Select(Mechanism):
         last = min(2 * first, len(norms) - 1)
         if first > last:
             return None
-        gaps = (ordered[first - 1 : last] - ordered[first : last + 1]).double()
+        gaps = ordered[first - 1 : last] - ordered[first : last + 1]
         gumbel = torch.from_numpy(self.noise.coins().gumbel(0, 2 * self.clip.norm * sigma, len(gaps)))
         at = int((gaps + gumbel).argmax())
         slack = sigma * self.clip.norm * math.sqrt(2 * math.log(1 / DELTA_TEST))
