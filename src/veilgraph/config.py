@@ -188,8 +188,15 @@ class TrainConfig:
         low=1e-3,
         high=1e7,
     )
-    order: str = _setting(
-        "interleaved", str, "When private steps are taken.", "interleaved", "unrestricted-first"
+    shrinkage: str | None = _setting(
+        None,
+        str,
+        "Noisy rows are shrunk by the share of them that is noise (James–Stein; costs nothing), or not at all.",
+        "rows",
+        "none",
+    )
+    order: str | None = _setting(
+        None, str, "When private steps are taken.", "interleaved", "unrestricted-first"
     )
     secure_noise: bool = _setting(False, bool, "Noise from a cryptographic generator (slower).")
     insecure_noise_seed: int | None = _setting(

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+import torch
 
+from tests.conftest import random_graph
 from veilgraph.attack.audit import audit
 from veilgraph.attack.audit.bound import best_guess, lower_bound, p_value
 from veilgraph.attack.audit.canaries import plant
 from veilgraph.errors import PrivacyError, UsageError
 from veilgraph.load import Graph, load, split
 from veilgraph.mark import mark, units
-from veilgraph.train.private import mechanisms
+from veilgraph.train.private import mechanisms, separable
+from veilgraph.train.private.clip import factors, squares
 from veilgraph.train.private.mechanisms import mechanism_class
 
 # Few full-batch steps of TransE, whose gradients are large from the start: the strongest test per second.
@@ -91,6 +94,27 @@ def test_too_little_noise_is_caught(small: Graph, monkeypatch: pytest.MonkeyPatc
     found = audit(small, **STRONG)
     assert found["verdict"] == "violated"
     assert found["epsilon_lower_bound"] > 1.0
+
+
+def test_a_clip_that_ignores_collisions_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A unit's 128 statements meet the same rows: adding their squares instead of them misses a factor of up to 11."""
+
+    def careless(parts, batch, backward, unit, clip):  # type: ignore[no-untyped-def]
+        b, reach = len(unit), torch.linalg.vector_norm(parts.on_negative, dim=1) * parts.reach
+        each = sum(squares(rows) for rows in (parts.head, parts.tail, *parts.relations))
+        each = each + reach[:b] ** 2 + reach[b:] ** 2
+        norms = torch.zeros(int(unit.max()) + 1).index_add_(0, unit, each).sqrt()
+        factor = factors(norms, unit, batch, clip)
+        parts.on_negative.mul_(factor.repeat(2).unsqueeze(1))
+        return norms, factor
+
+    graph = random_graph(entities=200, relations=128, statements=1500)
+    graph = graph.with_marks(mark(graph, everything=True, unit="head", per_unit=128))
+    settings = {**STRONG, "canaries": 600}
+    assert audit(graph, **settings)["verdict"] == "consistent"
+    monkeypatch.setattr(separable, "_clip_units", careless)
+    found = audit(graph, **settings)
+    assert found["verdict"] == "violated"
 
 
 def test_a_run_without_a_claim_cannot_be_audited(small: Graph) -> None:

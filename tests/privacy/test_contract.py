@@ -24,6 +24,7 @@ from veilgraph.train.optim import create
 from veilgraph.train.private import gauss, mechanisms
 from veilgraph.train.private.clip import Clip, ClippedSum, merged
 from veilgraph.train.private.mechanisms import Step, Terms, mechanism_class
+from veilgraph.train.private.mechanisms.base import shrink
 from veilgraph.train.private.plan import TOGETHER
 from veilgraph.train.private.sample import PoissonSampler, pieces
 
@@ -161,6 +162,39 @@ def test_optimiser_state_depends_on_noisy_gradients_only() -> None:
         mechanism.release(p, optimisers, Step(total, torch.empty(0, dtype=torch.int64), 0.1))
         states.append(optimisers["entities"].state["squares"])
     assert all((state > 0).all() for state in states)
+
+
+def test_relations_no_rule_makes_confidential_get_no_noise(hospital: Graph, tmp_path: Path) -> None:
+    """They are no private parameters: with no unrestricted statement after the start they stay where it left them."""
+    names = list(hospital.relations)
+    graph = hospital.with_marks(mark(hospital, relations=names[:3]))
+    settings = {"mechanism": "dense", "private_optimiser": "sgd", "private_parameters": "relations"}
+    settings["order"] = "unrestricted-first"
+    plain = private_run(graph, tmp_path / "plain", private_steps=0, prior="none", **settings)
+    noisy = private_run(graph, tmp_path / "noisy", prior="none", shrinkage="none", **settings)
+    moved = (plain.parameters.relations != noisy.parameters.relations).any(1)
+    possible = torch.arange(len(moved)) % len(names) < 3
+    assert moved[possible].all()
+    assert not moved[~possible].any()
+
+
+def test_shrinkage_silences_rows_of_noise_and_keeps_signals() -> None:
+    """Positive-part James–Stein has a smaller mean square error than the noisy rows, whatever the signal."""
+    rng = np.random.default_rng(0)
+    for strength in (0.0, 1.0, 10.0):
+        truth = torch.from_numpy(strength * rng.standard_normal((400, 32)))
+        rows = truth + 2.0 * torch.from_numpy(rng.standard_normal((400, 32)))
+        before = float(((rows - truth) ** 2).sum())
+        shrink(rows, 2.0)
+        assert float(((rows - truth) ** 2).sum()) < before
+    silent = torch.from_numpy(rng.standard_normal((400, 32)))
+    shrink(silent, 1.0)
+    assert float((silent == 0).all(1).double().mean()) > 0.3
+
+
+def test_shrinkage_refuses_mechanisms_without_a_noisy_sum() -> None:
+    with pytest.raises(PrivacyError, match="shrinkage none"):
+        mechanism_class("lazy").refuse("sgd", shrink=True)
 
 
 # --- 3. mechanisms ------------------------------------------------------------------------------------------------

@@ -47,6 +47,9 @@ class Model(ABC):
     similarity: Similarity = DOT
     separable: ClassVar[bool] = True  # False: GenericModel
     learns: ClassVar[bool] = True  # False: the prior alone (marginals)
+    silent_at_zero: ClassVar[bool] = (
+        False  # a relation of zeros scores all entities alike, and can learn from there
+    )
 
     def __init__(self, dimension: int, *, norm: int = 1) -> None:
         if dimension < self.multiple_of or dimension % self.multiple_of:

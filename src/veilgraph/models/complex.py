@@ -16,6 +16,7 @@ class ComplEx(Model):
     multiple_of = 2
     defaults = {"loss": "softmax", "optimiser": "adagrad", "regulariser": "n3", "reciprocal": True}
     search_space = LINEAR_SPACE
+    silent_at_zero = True
 
     def compose(self, head: Tensor, relation: Tensor) -> Tensor:
         return complex_product(head, relation)

@@ -15,6 +15,7 @@ class DistMult(Model):
     citation = "Yang et al. 2015, Embedding entities and relations (arXiv 1412.6575)"
     defaults = {"loss": "softmax", "optimiser": "adagrad", "regulariser": "n3", "reciprocal": True}
     search_space = LINEAR_SPACE
+    silent_at_zero = True
 
     def compose(self, head: Tensor, relation: Tensor) -> Tensor:
         return head * relation

@@ -28,6 +28,7 @@ class RESCAL(Model):
         "averaging": 2.0,
     }
     search_space = LINEAR_SPACE
+    silent_at_zero = True
 
     @property
     def relation_width(self) -> int:

@@ -24,6 +24,7 @@ from veilgraph.train.schedules import factor
 from veilgraph.train.state import TrainingState
 
 CHECKPOINT_SECONDS = 20.0
+PLATEAU = 2e-4  # a relative gain below this counts as standing still
 AVERAGES_PER_EPOCH = 16  # the moving average costs as many passes over the tables, not one per step
 
 
@@ -176,11 +177,12 @@ class Validation:
         began = time.perf_counter()
         ranks = self.ranker.rank(self.model, state.current, self.statements, reciprocal=self.reciprocal)
         mrr = summarise(ranks.rank, ranks.candidates)["mrr"]
+        plateau = config.schedule == "plateau"
+        moved = mrr > state.best_mrr * (1 + PLATEAU) if plateau else mrr > state.best_mrr
         if mrr > state.best_mrr:
-            state.best_mrr, state.stalled = mrr, 0
+            state.best_mrr = mrr
             state.keep_best()
-        else:
-            state.stalled += 1
-            if config.schedule == "plateau" and state.stalled % 2 == 0:
-                state.rate_factor *= 0.5
+        state.stalled = 0 if moved else state.stalled + 1
+        if plateau and state.stalled and state.stalled % 2 == 0:
+            state.rate_factor *= 0.5
         return {"valid_mrr": mrr, "validate_seconds": round(time.perf_counter() - began, 4)}

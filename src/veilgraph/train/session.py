@@ -9,6 +9,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
+import torch
+
 from veilgraph import machine, models
 from veilgraph.account.ledger import Ledger
 from veilgraph.config import TrainConfig
@@ -57,6 +60,8 @@ def run_training(
     model.prepare(public.train, len(graph.relations))
     private = config.private_optimiser or "sgd" if regime(config) == "private" else None
     state = TrainingState.fresh(graph, model, config, streams, private)
+    if private is not None and model.silent_at_zero:
+        _silence(state, public, config)
     if config.prior == "marginals":
         attach_prior(graph, public, config, state, folder)
     if folder is not None:
@@ -97,3 +102,14 @@ def run_training(
         validation.wanted, public, epochs = False, public.with_splits({}), 1
     run(private_plan(graph, public, model, config, streams, ledger, units, epochs), epochs)
     return state, model
+
+
+def _silence(state: TrainingState, public: Graph, config: TrainConfig) -> None:
+    """Relations that unrestricted statements never speak of start at zero: until they are learnt, the prior decides."""
+    unknown = np.setdiff1d(np.arange(len(public.relations)), public.train[:, 1])
+    if config.reciprocal:
+        unknown = np.concatenate([unknown, unknown + len(public.relations)])
+    if len(public.train):  # else all would be zero, where nothing is learnt from
+        for p in (state.parameters, state.average):
+            if p is not None:
+                p.relations[torch.from_numpy(unknown)] = 0

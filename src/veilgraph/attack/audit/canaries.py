@@ -2,7 +2,8 @@
 
 Every canary has its own head and tail, added to the (public) vocabulary whether it is in or not, so that nothing but the
 statement itself differs between the two worlds. For units of several statements a canary is a whole unit: one head with
-as many statements as the cap allows.
+as many statements as the cap allows, about the same tail as long as there are relations, because statements that meet
+the same rows are what a careless clip gets wrong.
 """
 
 from __future__ import annotations
@@ -32,16 +33,19 @@ def plant(graph: Graph, count: int, rng: np.random.Generator) -> Canaries:
     """A marked graph with ``count`` canary units, each in by a fair coin."""
     assert graph.marks is not None
     per_unit = graph.marks.per_unit
+    choices = np.flatnonzero(may_be_confidential(graph))
+    several = -(-per_unit // len(choices))  # tails a unit needs
     heads = [f"{PREFIX}/{i:06d}/head" for i in range(count)]
-    tails = [f"{PREFIX}/{i:06d}/tail/{j:03d}" for i in range(count) for j in range(per_unit)]
+    tails = [f"{PREFIX}/{i:06d}/tail/{j:03d}" for i in range(count) for j in range(several)]
     entities = Vocabulary([*graph.entities, *heads, *tails])
     place = entities.places(graph.entities)
-    relation = rng.choice(np.flatnonzero(may_be_confidential(graph)), size=(count, per_unit))
+    turn = np.arange(per_unit)
+    relation = rng.permuted(np.tile(choices, (count, 1)), axis=1)[:, turn % len(choices)]
     statements = np.stack(
         [
             np.repeat(entities.places(heads)[:, None], per_unit, 1),
             relation,
-            entities.places(tails).reshape(count, per_unit),
+            entities.places(tails).reshape(count, several)[:, turn // len(choices)],
         ],
         2,
     ).astype(np.int32)

@@ -24,6 +24,7 @@ class Clip:
     norm: float
     entities: bool = True
     relations: bool = True
+    rows: Tensor | None = None  # the relation rows confidential statements may be about (public); None: any
 
 
 class ClippedSum(NamedTuple):

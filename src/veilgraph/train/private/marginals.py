@@ -25,6 +25,8 @@ from veilgraph.train.private.gauss import Noise
 
 WHOLE = 30_000_000  # cells: up to here the table is drawn and kept whole
 STANDS_OUT = 3.0  # deviations of the noise
+CAP = 8.0  # deviations: no cell counts for more in the reconstruction
+OWN_SHARE = 0.02  # of a cell's own noisy count, where it does not stand out
 LARGE_CHANCE = 1e-5  # of an empty cell to pass, where the table is not kept whole
 
 
@@ -74,16 +76,23 @@ def _count(flat: np.ndarray, statements: np.ndarray, relations: int, entities: i
 
 
 def _smooth(table: np.ndarray, scale: float) -> np.ndarray:
-    """Cells that stand out as they are, the others by a low-rank reconstruction."""
-    exact = torch.from_numpy(table)
-    left, values, right = torch.linalg.svd(exact, full_matrices=False)
-    edge = scale * (
-        math.sqrt(table.shape[0]) + math.sqrt(table.shape[1])
-    )  # the largest singular value of noise alone
-    kept = values > edge
-    low_rank = (left[:, kept] * values[kept]) @ right[kept]
-    out = torch.where(exact > STANDS_OUT * scale, exact, 0.01 * low_rank.clamp(-50, 50))
-    return np.asarray(out)
+    """Cells that stand out as they are; below them the others, in the order of a low-rank reconstruction.
+
+    Large cells are capped first, so that they do not take all of the rank, and singular values are shrunk as is best
+    for a low-rank table under white noise (Gavish & Donoho 2017, for the Frobenius norm).
+    """
+    rows, columns = table.shape
+    if rows > columns:
+        return _smooth(table.T, scale).T
+    capped = np.clip(table, -CAP * scale, CAP * scale)
+    squares, left = np.linalg.eigh(capped @ capped.T)
+    value = np.sqrt(np.maximum(squares, 1e-30)) / (scale * math.sqrt(columns))
+    ratio = rows / columns
+    kept = np.sqrt(np.maximum((value**2 - ratio - 1) ** 2 - 4 * ratio, 0)) / value
+    share = np.where(value > 1 + math.sqrt(ratio), kept / value, 0.0)
+    reconstructed = (left * share) @ (left.T @ capped)
+    below = reconstructed + OWN_SHARE * (table - reconstructed)
+    return np.where(table > STANDS_OUT * scale, table, 0.01 * np.clip(below, -50, 50))
 
 
 def _exceeding(

@@ -20,6 +20,7 @@ from veilgraph.account.events import Event, repeated
 from veilgraph.account.ledger import Ledger
 from veilgraph.config import TrainConfig
 from veilgraph.load.graph import Graph
+from veilgraph.mark import may_be_confidential
 from veilgraph.mark.units import capped, units
 from veilgraph.models.base import Model
 from veilgraph.models.parameters import Parameters
@@ -62,9 +63,11 @@ class PrivatePlan:
         self.model, self.config, self.streams, self.ledger = model, config, streams, ledger
         self.terms, self.noise, self.epochs = terms, noise, max(epochs, 1)
         mechanism = mechanism_class(config.mechanism or "lazy")
-        mechanism.refuse(config.private_optimiser or "sgd")
+        mechanism.refuse(config.private_optimiser or "sgd", terms.shrink)
         tables = config.private_parameters
-        self.clip = Clip(config.clip or 1.0, tables != "relations", tables != "entities")
+        self.clip = Clip(
+            config.clip or 1.0, tables != "relations", tables != "entities", _relation_rows(graph, config)
+        )
         self.mechanism = mechanism(terms, self.clip, noise)
         self.guarantee, self.event = mechanism.guarantee, mechanism.event(terms)
         self.ordinary = OrdinaryPlan(public, model, config, streams) if len(public.train) else None
@@ -231,6 +234,13 @@ class PrivatePlan:
             now = time.perf_counter()
             self.next_look = now + 20 * (now - began)
         return self.shown if np.isfinite(self.shown) else None
+
+
+def _relation_rows(graph: Graph, config: TrainConfig) -> Tensor:
+    """The relation rows a confidential statement can be about, by the marking's rules: public."""
+    possible = np.flatnonzero(may_be_confidential(graph))
+    both = (possible, possible + len(graph.relations)) if config.reciprocal else (possible,)
+    return torch.from_numpy(np.concatenate(both))
 
 
 def _joined(rows: list[Rows | None], table: Tensor) -> Rows:

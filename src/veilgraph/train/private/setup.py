@@ -27,6 +27,7 @@ from veilgraph.train.private.plan import PrivatePlan
 
 COUNT_NOISE = 100.0  # standard deviation of the count of units; its cost is nearly nothing
 PRIOR_SHARE = 0.7  # of the budget (in zero-concentrated terms) for the prior, where steps follow
+FEW_STEPS = 8  # over all statements, where only relations are private
 FEWEST = 100.0  # a noisy count below this is taken for this
 
 
@@ -66,8 +67,11 @@ def _defaults(config: TrainConfig, public: Graph, count: float) -> TrainConfig:
     mechanism = config.mechanism or (
         "dense" if tables == "relations" and config.private_optimiser != "sgd" else "lazy"
     )
-    optimiser = config.private_optimiser or ("sgd" if mechanism == "lazy" else "adagrad")
-    rate = config.sample_rate or min(1.0, max(0.02, 1024 / count))
+    optimiser = config.private_optimiser or ("sgd" if mechanism == "lazy" else "row-adagrad")
+    few = (
+        tables == "relations" and mechanism == "dense"
+    )  # few rows: all statements in few steps serve them best
+    rate = config.sample_rate or (1.0 if few else min(1.0, max(0.02, 1024 / count)))
     alone = config.model == "marginals"
     chosen: dict[str, Any] = {
         "prior": "marginals" if alone else config.prior or "marginals",
@@ -81,8 +85,13 @@ def _defaults(config: TrainConfig, public: Graph, count: float) -> TrainConfig:
         if alone
         else config.private_steps
         if config.private_steps is not None
+        else FEW_STEPS
+        if few and rate == 1
         else math.ceil(10 / rate),
-        "private_learning_rate": config.private_learning_rate or (1.0 if optimiser == "sgd" else 0.1),
+        "private_learning_rate": config.private_learning_rate
+        or (1.0 if optimiser == "sgd" else 0.3 if few else 0.1),
+        "shrinkage": config.shrinkage or ("rows" if few else "none"),
+        "order": config.order or ("unrestricted-first" if few and len(public.train) else "interleaved"),
         "averaging": config.averaging if config.averaging is not None else 0.0,
     }
     if not len(public.train) and config.epochs is None and not alone:
@@ -92,7 +101,9 @@ def _defaults(config: TrainConfig, public: Graph, count: float) -> TrainConfig:
 
 def refuse(config: TrainConfig) -> None:
     """Raise for settings under which the promise would not hold."""
-    mechanism_class(config.mechanism or "lazy").refuse(config.private_optimiser or "sgd")
+    mechanism_class(config.mechanism or "lazy").refuse(
+        config.private_optimiser or "sgd", config.shrinkage == "rows"
+    )
     if config.delta is not None and config.delta > 1e-3:
         raise PrivacyError(
             f"delta {config.delta:g} would allow the promise to fail for one unit in {1 / config.delta:.0f}: choose 1e-5 or less."
@@ -111,7 +122,12 @@ def terms_of_facts(facts: Mapping[str, Any], config: TrainConfig) -> Terms:
     rate = config.sample_rate or 1.0
     expected = max(1.0, rate * float(facts["units"]))
     return Terms(
-        config.noise_multiplier or 1.0, rate, expected, int(facts["per_unit"]), int(facts["entities"])
+        config.noise_multiplier or 1.0,
+        rate,
+        expected,
+        int(facts["per_unit"]),
+        int(facts["entities"]),
+        config.shrinkage == "rows",
     )
 
 

@@ -30,6 +30,7 @@ class Terms:
     expected: float  # units per batch: what sums are divided by
     per_unit: int = 1
     entities: int = 0  # size of the vocabulary
+    shrink: bool = False  # noisy rows towards zero
 
 
 class Step(NamedTuple):
@@ -47,6 +48,7 @@ class Mechanism(ABC):
     guarantee: ClassVar[str] = "dp"
     optimisers: ClassVar[tuple[str, ...]] = tuple(OPTIMISERS)
     wants_votes: ClassVar[bool] = False  # how many units have each entity
+    shrinks: ClassVar[bool] = True  # can shrink noisy rows: has them before they are added
 
     def __init__(self, terms: Terms, clip: Clip, noise: Noise) -> None:
         self.terms, self.clip, self.noise = terms, clip, noise
@@ -57,8 +59,13 @@ class Mechanism(ABC):
         return sampled(terms.rate, gaussian(terms.noise_multiplier))
 
     @classmethod
-    def refuse(cls, optimiser: str) -> None:
-        """Raise for an optimiser this mechanism cannot be combined with."""
+    def refuse(cls, optimiser: str, shrink: bool = False) -> None:
+        """Raise for an optimiser, or a shrinkage, this mechanism cannot be combined with."""
+        if shrink and not cls.shrinks:
+            raise PrivacyError(
+                f"mechanism {cls.name} never sees the noisy sum of one step, so it cannot shrink it. "
+                "Use mechanism dense, or --shrinkage none."
+            )
         if optimiser not in cls.optimisers:
             raise PrivacyError(
                 f"mechanism {cls.name} goes with optimiser {' or '.join(cls.optimisers)}, found {optimiser}: "
@@ -101,7 +108,18 @@ class Mechanism(ABC):
             place = torch.searchsorted(ids, rows.ids).clamp_(max=count - 1)
             inside = ids[place] == rows.ids
             out.index_add_(0, place[inside], rows.values[inside].double())
+        if self.terms.shrink:
+            shrink(out, self.deviation)
         optimiser.update(table, ids, out.div_(self.terms.expected).float(), rate)
+
+
+def shrink(rows: Tensor, deviation: float) -> None:
+    """Positive-part James–Stein, row by row, in place: by the share of a row's square that noise alone would have.
+
+    Post-processing of rows that have their noise: it costs no privacy. A row that is all noise becomes zero.
+    """
+    square = (rows * rows).sum(1, keepdim=True).clamp_(min=1e-300)
+    rows.mul_((1 - max(rows.shape[1] - 2, 0) * deviation**2 / square).clamp_(min=0))
 
 
 def private_tables(p: Parameters, clip: Clip) -> dict[str, Tensor]:

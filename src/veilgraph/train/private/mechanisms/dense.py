@@ -7,10 +7,13 @@ from veilgraph.train.private.mechanisms.base import Mechanism, Optimisers, Step,
 
 
 class Dense(Mechanism):
-    """The Poisson-subsampled Gaussian mechanism as it is written; any optimiser, at the price of the whole table."""
+    """The Poisson-subsampled Gaussian mechanism as it is written; any optimiser, at the price of the whole table.
+
+    Relation rows that, by public rules, no confidential statement can be about are no private parameters: no noise."""
 
     name = "dense"
 
     def release(self, p: Parameters, optimisers: Optimisers, step: Step) -> None:
         for name, table in private_tables(p, self.clip).items():
-            self.move(table, optimisers[name], getattr(step.total, name), None, step.rate)
+            ids = self.clip.rows if name == "relations" else None
+            self.move(table, optimisers[name], getattr(step.total, name), ids, step.rate)

@@ -26,6 +26,7 @@ class Lazy(Mechanism):
 
     name = "lazy"
     optimisers = ("sgd",)
+    shrinks = False
 
     def __init__(self, terms: Terms, clip: Clip, noise: Noise) -> None:
         super().__init__(terms, clip, noise)
