@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from veilgraph.mark.rules import mark, may_be_confidential, unrestricted
+from veilgraph.mark.rules import mark, may_be_confidential, unknown_relations, unrestricted
 from veilgraph.mark.summary import summarise
 from veilgraph.mark.units import units
 
-__all__ = ["mark", "may_be_confidential", "summarise", "units", "unrestricted"]
+__all__ = ["mark", "may_be_confidential", "summarise", "units", "unknown_relations", "unrestricted"]

@@ -135,6 +135,13 @@ def _uniform(keys: np.ndarray, seed: int) -> np.ndarray:
     return np.asarray((z >> np.uint64(11)).astype(np.float64) / 2**53)
 
 
+def unknown_relations(graph: Graph) -> np.ndarray:
+    """Relations that may be confidential and that no unrestricted training statement speaks of: public."""
+    seen = np.zeros(len(graph.relations), bool)
+    seen[graph.train[~graph.secret("train"), 1]] = True
+    return np.flatnonzero(may_be_confidential(graph) & ~seen)
+
+
 def unrestricted(graph: Graph) -> Graph:
     """The statements anyone may see, with the same (public) vocabularies."""
     if graph.marks is None:

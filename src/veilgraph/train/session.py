@@ -17,7 +17,7 @@ from veilgraph.account.ledger import Ledger
 from veilgraph.config import TrainConfig
 from veilgraph.errors import VerificationError
 from veilgraph.load.graph import Graph
-from veilgraph.mark import unrestricted
+from veilgraph.mark import unknown_relations, unrestricted
 from veilgraph.models.base import Model
 from veilgraph.rng import Streams
 from veilgraph.runs import LEDGER
@@ -61,7 +61,7 @@ def run_training(
     private = config.private_optimiser or "sgd" if regime(config) == "private" else None
     state = TrainingState.fresh(graph, model, config, streams, private)
     if private is not None and model.silent_at_zero:
-        _silence(state, public, config)
+        _silence(state, graph, config)
     if config.prior == "marginals":
         attach_prior(graph, public, config, state, folder)
     if folder is not None:
@@ -104,12 +104,12 @@ def run_training(
     return state, model
 
 
-def _silence(state: TrainingState, public: Graph, config: TrainConfig) -> None:
+def _silence(state: TrainingState, graph: Graph, config: TrainConfig) -> None:
     """Relations that unrestricted statements never speak of start at zero: until they are learnt, the prior decides."""
-    unknown = np.setdiff1d(np.arange(len(public.relations)), public.train[:, 1])
+    unknown = unknown_relations(graph)
     if config.reciprocal:
-        unknown = np.concatenate([unknown, unknown + len(public.relations)])
-    if len(public.train):  # else all would be zero, where nothing is learnt from
+        unknown = np.concatenate([unknown, unknown + len(graph.relations)])
+    if not graph.secret("train").all():  # public; else nothing would be learnt from zeros on both sides
         for p in (state.parameters, state.average):
             if p is not None:
                 p.relations[torch.from_numpy(unknown)] = 0

@@ -93,9 +93,8 @@ class TrainingState:
         self.best = copy(self.current)
 
     def next_phase(self) -> None:
-        """Go on from what was found, as a new training."""
-        self.parameters = copy(self.result)
-        self.average = copy(self.parameters) if self.average is not None else None
+        """Go on from what was found, as a new training of few steps that are not averaged."""
+        self.parameters, self.average = copy(self.result), None
         self.best, self.best_mrr, self.averaged, self.stalled = None, -1.0, 0, 0
         self.epoch, self.step, self.loss, self.rate_factor, self.finished = 0, 0, 0.0, 1.0, False
         self.phase += 1
@@ -124,6 +123,8 @@ class TrainingState:
         tensors, metadata = read_tensors(folder / CHECKPOINT)
         if "best/entities" in tensors:
             self.keep_best()
+        if "average/entities" not in tensors:
+            self.average = None
         for part, p in self._parts().items():
             for name, table in tables(p).items():
                 saved = tensors[f"{part}/{name}"]

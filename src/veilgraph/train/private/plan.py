@@ -20,7 +20,7 @@ from veilgraph.account.events import Event, repeated
 from veilgraph.account.ledger import Ledger
 from veilgraph.config import TrainConfig
 from veilgraph.load.graph import Graph
-from veilgraph.mark import may_be_confidential
+from veilgraph.mark import may_be_confidential, unknown_relations
 from veilgraph.mark.units import capped, units
 from veilgraph.models.base import Model
 from veilgraph.models.parameters import Parameters
@@ -237,8 +237,14 @@ class PrivatePlan:
 
 
 def _relation_rows(graph: Graph, config: TrainConfig) -> Tensor:
-    """The relation rows a confidential statement can be about, by the marking's rules: public."""
+    """The relation rows private steps move: those a confidential statement can be about, by the marking's rules.
+
+    Where only relations are private, those that unrestricted statements teach already are left to them. Both are public.
+    """
     possible = np.flatnonzero(may_be_confidential(graph))
+    unknown = unknown_relations(graph)
+    if config.private_parameters == "relations" and len(unknown):
+        possible = unknown
     both = (possible, possible + len(graph.relations)) if config.reciprocal else (possible,)
     return torch.from_numpy(np.concatenate(both))
 

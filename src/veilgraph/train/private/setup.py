@@ -15,6 +15,7 @@ from veilgraph.account.ledger import Ledger
 from veilgraph.config import TrainConfig
 from veilgraph.errors import PrivacyError
 from veilgraph.load.graph import Graph
+from veilgraph.mark import unknown_relations
 from veilgraph.mark.units import units
 from veilgraph.models.base import Model
 from veilgraph.rng import Streams
@@ -27,7 +28,11 @@ from veilgraph.train.private.plan import PrivatePlan
 
 COUNT_NOISE = 100.0  # standard deviation of the count of units; its cost is nearly nothing
 PRIOR_SHARE = 0.7  # of the budget (in zero-concentrated terms) for the prior, where steps follow
-FEW_STEPS = 8  # over all statements, where only relations are private
+FEW_STEPS = {
+    True: 8,
+    False: 2,
+}  # over all statements: where relations are learnt from zero, and where all are corrected
+LARGE_STEP, SMALL_STEP = 0.3, 0.01  # of those steps
 FEWEST = 100.0  # a noisy count below this is taken for this
 
 
@@ -46,7 +51,7 @@ def settle(
     found = max(FEWEST, float(exact + COUNT_NOISE * noise.normal(1)[0]))
     statements = len(public.train) or int(found)
     config, line = complete(
-        _defaults(config, public, found), public, models.model_class(config.model), statements
+        _defaults(config, graph, public, found), public, models.model_class(config.model), statements
     )
     refuse(config)
     terms = terms_of(graph, config, found)
@@ -61,40 +66,39 @@ def settle(
     return config, found, line + privately
 
 
-def _defaults(config: TrainConfig, public: Graph, count: float) -> TrainConfig:
-    """Settings of the private part that were left open, from public facts."""
-    tables = config.private_parameters or ("relations" if len(public.train) else "all")
-    mechanism = config.mechanism or (
-        "dense" if tables == "relations" and config.private_optimiser != "sgd" else "lazy"
-    )
+def _defaults(config: TrainConfig, graph: Graph, public: Graph, count: float) -> TrainConfig:
+    """Settings of the private part that were left open, from public facts.
+
+    Few steps over all statements, with shrunk rows, where unrestricted statements have done most of the work: on the
+    relations they never speak of if there are any, else — carefully — on everything.
+    """
+    mixed, new = len(public.train) > 0, len(unknown_relations(graph)) > 0
+    tables = config.private_parameters or ("relations" if mixed and new else "all")
+    mechanism = config.mechanism or ("dense" if mixed and config.private_optimiser != "sgd" else "lazy")
     optimiser = config.private_optimiser or ("sgd" if mechanism == "lazy" else "row-adagrad")
-    few = (
-        tables == "relations" and mechanism == "dense"
-    )  # few rows: all statements in few steps serve them best
+    few = mixed and mechanism == "dense"
     rate = config.sample_rate or (1.0 if few else min(1.0, max(0.02, 1024 / count)))
+    steps = FEW_STEPS[tables == "relations"] if few and rate == 1 else math.ceil(10 / rate)
     alone = config.model == "marginals"
+    size = 1.0 if optimiser == "sgd" else SMALL_STEP if few and tables != "relations" else LARGE_STEP
     chosen: dict[str, Any] = {
-        "prior": "marginals" if alone else config.prior or "marginals",
+        "prior": config.prior or ("none" if few and not new else "marginals"),
         "delta": config.delta or DELTA,
         "private_parameters": tables,
         "mechanism": mechanism,
         "clip": config.clip or 1.0,
         "sample_rate": rate,
         "private_optimiser": optimiser,
-        "private_steps": 0
-        if alone
-        else config.private_steps
-        if config.private_steps is not None
-        else FEW_STEPS
-        if few and rate == 1
-        else math.ceil(10 / rate),
-        "private_learning_rate": config.private_learning_rate
-        or (1.0 if optimiser == "sgd" else 0.3 if few else 0.1),
+        "private_steps": config.private_steps if config.private_steps is not None else steps,
+        "private_learning_rate": config.private_learning_rate or size,
         "shrinkage": config.shrinkage or ("rows" if few else "none"),
-        "order": config.order or ("unrestricted-first" if few and len(public.train) else "interleaved"),
-        "averaging": config.averaging if config.averaging is not None else 0.0,
+        "order": config.order or ("unrestricted-first" if few else "interleaved"),
     }
-    if not len(public.train) and config.epochs is None and not alone:
+    if alone:
+        chosen |= {"prior": "marginals", "private_steps": 0}
+    if chosen["order"] == "interleaved":  # averaging would add the noise of all rows at every look
+        chosen["averaging"] = config.averaging if config.averaging is not None else 0.0
+    if not mixed and config.epochs is None and not alone:
         chosen["epochs"] = max(1, round(chosen["private_steps"] * rate))
     return config.with_values(**chosen)
 
