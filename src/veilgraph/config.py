@@ -172,6 +172,9 @@ class TrainConfig:
         None, float, "Chance of a unit to be in a private step.", low=1e-9, high=1
     )
     private_steps: int | None = _setting(None, int, "Private steps in all.", low=0, high=10_000_000)
+    private_negatives: int | None = _setting(
+        None, int, "Wrong answers a private step is held against, each side.", low=1, high=1_000_000
+    )
     private_optimiser: str | None = _setting(
         None, str, "How private steps move rows.", "sgd", "adagrad", "row-adagrad", "adam"
     )

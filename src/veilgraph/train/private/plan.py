@@ -190,7 +190,8 @@ class PrivatePlan:
         block, place = divmod(number, TOGETHER)
         if block != self.block_of_negatives:
             drawing = self.streams.numpy("private", block)
-            drawn = negatives.draw_two_sides(drawing, TOGETHER, self.config.negatives or 1, self.entities)
+            count = self.config.private_negatives or self.config.negatives or 1
+            drawn = negatives.draw_two_sides(drawing, TOGETHER, count, self.entities)
             self.wrong = torch.from_numpy(np.stack(np.split(drawn, 2), 1))
             self.block_of_negatives = block
         return self.wrong[place]

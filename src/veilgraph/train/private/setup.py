@@ -33,6 +33,7 @@ FEW_STEPS = {
     False: 2,
 }  # over all statements: where relations are learnt from zero, and where all are corrected
 LARGE_STEP, SMALL_STEP = 0.3, 0.01  # of those steps
+CORRECTION_NEGATIVES = 64  # few, because every row that is met takes a whole small step
 FEWEST = 100.0  # a noisy count below this is taken for this
 
 
@@ -94,6 +95,8 @@ def _defaults(config: TrainConfig, graph: Graph, public: Graph, count: float) ->
         "shrinkage": config.shrinkage or ("rows" if few else "none"),
         "order": config.order or ("unrestricted-first" if few else "interleaved"),
     }
+    if few and tables != "relations" and config.private_negatives is None:
+        chosen["private_negatives"] = CORRECTION_NEGATIVES
     if alone:
         chosen |= {"prior": "marginals", "private_steps": 0}
     if chosen["order"] == "interleaved":  # averaging would add the noise of all rows at every look
