@@ -29,13 +29,19 @@ FB15K237: dict[str, dict[str, Any]] = {  # what differs from the defaults
     "transm": {"dimension": 200, "epochs": 40},
     "transh": {"dimension": 100, "epochs": 12},
 }
+WN18RR: dict[str, dict[str, Any]] = {
+    "transe": {"margin": 5.0, "schedule": "linear", "epochs": 110, "validate_every": 22},
+    "distmult": {"schedule": "linear", "epochs": 50, "validate_every": 25},
+    "complex": {},
+    "rotate": {"margin": 6.0, "schedule": "linear", "epochs": 150, "validate_every": 25},
+}
 QUICK = {"complex": {"dimension": 200, "schedule": "linear", "epochs": 10, "averaging": 0.5}}
 FOUR = ("transe", "distmult", "complex", "rotate")
 SETS: dict[str, list[tuple[str, str, dict[str, Any]]]] = {
     "fb15k-237": [("fb15k-237", model, chosen) for model, chosen in FB15K237.items()],
     "quick": [("fb15k-237", model, chosen) for model, chosen in QUICK.items()],
     "small": [(data, model, {}) for data in ("umls", "kinship") for model in FOUR],
-    "wn18rr": [("wn18rr", model, {}) for model in FOUR],
+    "wn18rr": [("wn18rr", model, chosen) for model, chosen in WN18RR.items()],
     "defaults": [(data, "complex", {}) for data in ("codex-s", "nations", "wn18", "nell-995")],
 }
 
