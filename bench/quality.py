@@ -31,7 +31,13 @@ FB15K237: dict[str, dict[str, Any]] = {  # what differs from the defaults
 }
 WN18RR: dict[str, dict[str, Any]] = {
     "transe": {"margin": 5.0, "schedule": "linear", "epochs": 110, "validate_every": 22},
-    "distmult": {"schedule": "linear", "epochs": 50, "validate_every": 25},
+    "distmult": {
+        "regulariser_weight": 0.1,
+        "dropout": 0.3,
+        "schedule": "linear",
+        "epochs": 40,
+        "validate_every": 20,
+    },
     "complex": {},
     "rotate": {"margin": 6.0, "schedule": "linear", "epochs": 150, "validate_every": 25},
 }
