@@ -197,6 +197,16 @@ def test_shrinkage_refuses_mechanisms_without_a_noisy_sum() -> None:
         mechanism_class("lazy").refuse("sgd", shrink=True)
 
 
+@pytest.mark.parametrize("given", [{"mechanism": "dense"}, {"delta": 1e-6}, {"secure_noise": True}])
+def test_private_settings_without_epsilon_are_refused(
+    hospital: Graph, tmp_path: Path, given: dict[str, object]
+) -> None:
+    """They would be ignored: the training would be an ordinary one that looks private."""
+    with pytest.raises(PrivacyError, match="protects nobody"):
+        train(hospital, out=tmp_path / "run", model="distmult", **given)
+    assert not (tmp_path / "run").exists()
+
+
 # --- 3. mechanisms ------------------------------------------------------------------------------------------------
 def walk(name: str, seed: int, steps: int = 6) -> tuple[torch.Tensor, torch.Tensor]:
     """A few steps whose rows are read in a pattern; the tables after a flush."""

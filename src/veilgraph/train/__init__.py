@@ -11,7 +11,7 @@ from veilgraph import machine, models
 from veilgraph.account.events import nothing
 from veilgraph.account.ledger import Ledger
 from veilgraph.certify import certify
-from veilgraph.config import TrainConfig
+from veilgraph.config import PRIVATE_ONLY, TrainConfig
 from veilgraph.errors import InputError, PrivacyError, RunError
 from veilgraph.files import read_tensors
 from veilgraph.load import Graph, load
@@ -64,6 +64,12 @@ def train(
         raise PrivacyError(
             "nothing is marked as confidential, so nothing would be dropped and every statement would be read. "
             "Say what is confidential first: veil mark GRAPH --relation …"
+        )
+    promised = [name for name in PRIVATE_ONLY if getattr(config, name) not in (None, False)]
+    if promised and not config.private:
+        raise PrivacyError(
+            f"{', '.join(promised)} would do nothing: without epsilon the training is an ordinary one, which protects "
+            "nobody. Give --epsilon, or leave the setting out."
         )
     if config.private and graph.marks is None:
         graph = graph.with_marks(mark(graph, everything=True))

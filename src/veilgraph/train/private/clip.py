@@ -103,5 +103,5 @@ def penalty(model: Model, objective: Objective, rows: Tensor) -> Tensor:
 def add_merged(total: Tensor, unit: Tensor, ids: Tensor, rows: Tensor) -> None:
     """Add the squared norms of each unit's rows, equal ids summed first."""
     width = int(ids.max()) + 1 if len(ids) else 1
-    distinct, summed = merge(unit * width + ids, rows)
-    total.index_add_(0, distinct // width, squares(summed))
+    keys, summed = merge(unit * width + ids, rows)
+    total.index_add_(0, keys // width, squares(summed))

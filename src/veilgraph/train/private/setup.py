@@ -28,12 +28,9 @@ from veilgraph.train.private.plan import PrivatePlan
 
 COUNT_NOISE = 100.0  # standard deviation of the count of units; its cost is nearly nothing
 PRIOR_SHARE = 0.7  # of the budget (in zero-concentrated terms) for the prior, where steps follow
-FEW_STEPS = {
-    True: 8,
-    False: 2,
-}  # over all statements: where relations are learnt from zero, and where all are corrected
-LARGE_STEP, SMALL_STEP = 0.3, 0.01  # of those steps
-CORRECTION_NEGATIVES = 64  # few, because every row that is met takes a whole small step
+LEARN_STEPS, LEARN_SIZE = 8, 0.3  # over all statements, for relations that start at zero
+CORRECT_STEPS, CORRECT_SIZE = 2, 0.01  # over all statements, for what unrestricted ones have taught
+CORRECT_NEGATIVES = 64  # few, because every row that is met takes a whole small step
 FEWEST = 100.0  # a noisy count below this is taken for this
 
 
@@ -79,9 +76,11 @@ def _defaults(config: TrainConfig, graph: Graph, public: Graph, count: float) ->
     optimiser = config.private_optimiser or ("sgd" if mechanism == "lazy" else "row-adagrad")
     few = mixed and mechanism == "dense"
     rate = config.sample_rate or (1.0 if few else min(1.0, max(0.02, 1024 / count)))
-    steps = FEW_STEPS[tables == "relations"] if few and rate == 1 else math.ceil(10 / rate)
+    correct = few and tables != "relations"
+    steps, size = math.ceil(10 / rate), 1.0 if optimiser == "sgd" else 0.1
+    if few and rate == 1 and optimiser == "row-adagrad":
+        steps, size = (CORRECT_STEPS, CORRECT_SIZE) if correct else (LEARN_STEPS, LEARN_SIZE)
     alone = config.model == "marginals"
-    size = 1.0 if optimiser == "sgd" else SMALL_STEP if few and tables != "relations" else LARGE_STEP
     chosen: dict[str, Any] = {
         "prior": config.prior or ("none" if few and not new else "marginals"),
         "delta": config.delta or DELTA,
@@ -95,8 +94,8 @@ def _defaults(config: TrainConfig, graph: Graph, public: Graph, count: float) ->
         "shrinkage": config.shrinkage or ("rows" if few else "none"),
         "order": config.order or ("unrestricted-first" if few else "interleaved"),
     }
-    if few and tables != "relations" and config.private_negatives is None:
-        chosen["private_negatives"] = CORRECTION_NEGATIVES
+    if correct and config.private_negatives is None:
+        chosen["private_negatives"] = CORRECT_NEGATIVES
     if alone:
         chosen |= {"prior": "marginals", "private_steps": 0}
     if chosen["order"] == "interleaved":  # averaging would add the noise of all rows at every look

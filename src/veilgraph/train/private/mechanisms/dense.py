@@ -9,7 +9,8 @@ from veilgraph.train.private.mechanisms.base import Mechanism, Optimisers, Step,
 class Dense(Mechanism):
     """The Poisson-subsampled Gaussian mechanism as it is written; any optimiser, at the price of the whole table.
 
-    Relation rows that, by public rules, no confidential statement can be about are no private parameters: no noise."""
+    Relation rows that, by public rules, no confidential statement can be about are no private parameters: no noise.
+    """
 
     name = "dense"
 

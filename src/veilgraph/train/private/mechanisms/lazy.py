@@ -32,9 +32,7 @@ class Lazy(Mechanism):
         super().__init__(terms, clip, noise)
         self.clock = 0.0  # Σ rate² so far
         self.seen: dict[str, np.ndarray] = {}  # its value when a row was last moved
-        self.sums: dict[
-            str, np.ndarray
-        ] = {}  # what waits for a row: memory is used only where rows were read
+        self.sums: dict[str, np.ndarray] = {}  # what waits for it (memory only where rows were read)
 
     def catch_up(self, p: Parameters, entities: Tensor | None, relations: Tensor | None) -> None:
         for name, table in private_tables(p, self.clip).items():
