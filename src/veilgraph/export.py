@@ -3,6 +3,7 @@
 parquet   entities.parquet, relations.parquet: name + a list of numbers      npy        .npy matrices + names as text
 tsv       name, then numbers, tab-separated                                  word2vec   the text format gensim reads
 pykeen    a PyKEEN model's weights (safetensors) + how to build it; scores are the same
+run       the run folder itself without what is for the curator alone: to publish, with its ledger and certificate
 """
 
 from __future__ import annotations
@@ -18,10 +19,23 @@ import numpy as np
 
 from veilgraph.errors import UnknownNameError, UsageError
 from veilgraph.files import write_json, write_tensors
+from veilgraph.runs import CERTIFICATE, CONFIG, ENTITIES, LEDGER, MARGINALS, RELATIONS, VOCABULARY, WEIGHTS
 
 if TYPE_CHECKING:
     from veilgraph.load.vocabulary import Vocabulary
     from veilgraph.runs import Run
+
+
+PUBLISHED = (
+    CONFIG,
+    LEDGER,
+    CERTIFICATE,
+    VOCABULARY,
+    ENTITIES,
+    RELATIONS,
+    WEIGHTS,
+    MARGINALS,
+)  # and no other file
 
 
 def export(run: Run, out: str | Path, format: str = "parquet") -> Path:
@@ -188,10 +202,19 @@ def _sum_of_moduli() -> object:
     return SumOfModuli()
 
 
+def _run(run: Run, folder: Path) -> None:
+    """Only files that may be published; nothing that was measured on confidential statements is among them."""
+    run.require_finished()
+    for name in PUBLISHED:
+        if (run.folder / name).exists():
+            shutil.copyfile(run.folder / name, folder / name)
+
+
 FORMATS: dict[str, Callable[[Run, Path], None]] = {
     "parquet": _parquet,
     "npy": _npy,
     "tsv": _tsv,
     "word2vec": _word2vec,
     "pykeen": _pykeen,
+    "run": _run,
 }

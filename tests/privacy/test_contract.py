@@ -9,12 +9,11 @@ import pytest
 import torch
 from scipy import stats
 
-from tests.conftest import random_graph
 from tests.privacy import QUICK, private_run
 from veilgraph import models
 from veilgraph.certify import verify
 from veilgraph.config import TrainConfig
-from veilgraph.errors import PrivacyError, VerificationError
+from veilgraph.errors import PrivacyError
 from veilgraph.load import Graph
 from veilgraph.mark import mark, unrestricted
 from veilgraph.models.parameters import Parameters
@@ -91,6 +90,33 @@ def test_empty_batches_still_get_noise() -> None:
         mechanism.release(p, optimisers, Step(total, torch.tensor([2, 5]), 1.0))
         assert (p.relations != 0).all()
         assert (p.entities[[2, 5]] != 0).all()
+
+
+def released(statements: int, table: str, multiplier: float, expected: float = 4.0) -> torch.Tensor:
+    """Where one dense step takes tables of zeros; so many units each give 0.5 on the first row."""
+    p = Parameters(torch.zeros(20, 4), torch.zeros(5, 4))
+    terms = Terms(multiplier, 0.1, expected, 1, 20)
+    mechanism = mechanism_class("dense")(terms, Clip(1.0), gauss.source(insecure_seed=7))
+    rows = Rows(torch.tensor([0]), torch.full((1, 4), 0.5 * statements))
+    total = ClippedSum(rows, rows, 1.0, 0.0, torch.empty(0))
+    optimisers = {k: create("sgd", t) for k, t in (("entities", p.entities), ("relations", p.relations))}
+    mechanism.release(p, optimisers, Step(total, torch.empty(0, dtype=torch.int64), 1.0))
+    return torch.as_tensor(getattr(p, table))
+
+
+@pytest.mark.parametrize("table", ["entities", "relations"])
+def test_noise_is_on_every_coordinate(table: str) -> None:
+    """The same noise, whatever the batch: where the batch has no rows, what moves does not depend on it."""
+    few, many = released(1, table, 1.0), released(8, table, 1.0)
+    assert (few != 0).all()
+    assert torch.equal(few[1:], many[1:])
+
+
+def test_sums_are_divided_by_the_expected_size() -> None:
+    """Eight units instead of one move a row eight times as far: nothing is divided by their number."""
+    one, eight = released(1, "entities", 1e-12), released(8, "entities", 1e-12)
+    torch.testing.assert_close(one[0], torch.full((4,), -0.5 / 4.0))
+    torch.testing.assert_close(eight[0], 8 * one[0])
 
 
 def test_pieces_never_cut_a_unit() -> None:
@@ -301,67 +327,3 @@ def test_adafest_by_skipping_equals_adafest_by_coins() -> None:
     rest = np.delete(counts, 7)
     assert stats.binomtest(int(rest.sum()), 2000 * 499, chance).pvalue > 1e-6
     assert stats.kstest((rest - 2000 * chance) / np.sqrt(2000 * chance * (1 - chance)), "norm").pvalue > 1e-6
-
-
-# --- what must not be read for free ---------------------------------------------------------------------------------
-def test_free_things_read_unrestricted_statements_only(
-    hospital: Graph, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """TransM's weights, the ordinary plan and validation never see a confidential statement."""
-    from veilgraph.train import loop, plan
-
-    graph = hospital.with_marks(mark(hospital, random_share=0.5))
-    secret = {tuple(t) for s, a in graph.splits.items() for t in a[graph.secret(s)].tolist()}
-    seen: list[np.ndarray] = []
-    transm = models.model_class("transm")
-    for owner, method, place in (
-        (transm, "prepare", 1),
-        (plan.OrdinaryPlan, "__init__", 1),
-        (loop.Validation, "__init__", 1),
-    ):
-        real = getattr(owner, method)
-
-        def spy(*given: object, real: object = real, place: int = place, **named: object) -> object:
-            what = given[place]
-            seen.append(what.triples if isinstance(what, Graph) else what)  # type: ignore[arg-type]
-            return real(*given, **named)  # type: ignore[operator]
-
-        monkeypatch.setattr(owner, method, spy)
-    private_run(graph, tmp_path / "run", model="transm")
-    assert len(seen) == 3
-    assert all(secret.isdisjoint(map(tuple, array.tolist())) for array in seen)
-
-
-def test_dropped_statements_are_never_read(hospital: Graph, tmp_path: Path) -> None:
-    """Two graphs that differ in confidential statements alone give the same vectors; ε is 0."""
-    marks = mark(hospital, random_share=0.5)
-    graph = hospital.with_marks(marks)
-    open_only = unrestricted(graph)
-    other = open_only.with_marks(mark(open_only, statements=open_only.train[:0]))
-    settings = {k: v for k, v in QUICK.items() if k not in ("private_steps", "sample_rate")}
-    runs = [
-        train(g, out=tmp_path / str(i), model="distmult", drop_confidential=True, **settings)
-        for i, g in enumerate((graph, other))
-    ]
-    assert torch.equal(runs[0].parameters.entities, runs[1].parameters.entities)
-    assert (runs[0].guarantee, runs[0].epsilon) == ("dp", 0.0)
-    (runs[1].folder / "ledger.jsonl").unlink()
-    with pytest.raises(VerificationError, match="not known"):
-        _ = runs[1].epsilon
-    assert "no confidential statement was read" in runs[0].certificate["statement"]
-
-
-def test_answers_do_not_betray_what_was_left_out(hospital: Graph, tmp_path: Path) -> None:
-    """predict() leaves known unrestricted facts out of its answers, never confidential ones."""
-    graph = hospital.with_marks(mark(hospital, everything=True))
-    run = private_run(graph, tmp_path / "run")
-    h, r, t = graph.train[0]
-    answers = run.predict(graph.entities[h], graph.relations[r], top=len(graph.entities))
-    assert graph.entities[t] in {answer["entity"] for answer in answers}
-
-
-def test_unknown_graph_is_all_confidential(tmp_path: Path) -> None:
-    graph = random_graph(statements=300)
-    run = private_run(graph, tmp_path / "run")
-    assert run.facts["statements"] == 0
-    assert run.guarantee == "dp"

@@ -13,9 +13,12 @@ from tests import naive
 from tests.conformance.test_models import ENTITIES, RELATIONS, batch, dense, make
 from tests.conftest import random_graph
 from tests.privacy import QUICK, private_run
+from veilgraph.account.epsilon import spent
+from veilgraph.account.events import gaussian
 from veilgraph.certify import verify
 from veilgraph.errors import UsageError
 from veilgraph.evaluate.popularity import popularity
+from veilgraph.evaluate.scoring import score_all
 from veilgraph.export import export
 from veilgraph.load import Graph
 from veilgraph.mark import mark, unrestricted
@@ -26,39 +29,101 @@ from veilgraph.train.gradients import Objective, sampled
 from veilgraph.train.losses import Loss
 from veilgraph.train.private import marginals
 from veilgraph.train.private.gauss import source
+from veilgraph.train.private.marginals import Counting, counting_of
+from veilgraph.train.private.roles import weights
 
 
-class Silent:
-    """Noise that is not there: what is left is the sum before noise."""
-
-    def normal(self, *shape: int) -> np.ndarray:
-        return np.zeros(shape)
-
-    def coins(self) -> np.random.Generator:
-        return np.random.default_rng(0)
-
-
-def counts(graph: Graph, monkeypatch: pytest.MonkeyPatch) -> np.ndarray:
-    """The table before noise and smoothing."""
-    seen: list[np.ndarray] = []
-    monkeypatch.setattr(marginals, "_smooth", lambda table, scale: (seen.append(table.copy()), table)[1])
-    marginals.release(graph, unrestricted(graph), 1.0, Silent())  # type: ignore[arg-type]
-    return seen[0]
+def seen(graph: Graph, monkeypatch: pytest.MonkeyPatch) -> tuple[np.ndarray, np.ndarray]:
+    """The counts before noise, and the statements they are made of."""
+    spied: list[np.ndarray] = []
+    estimated, noisy = marginals._estimated, marginals._noisy
+    monkeypatch.setattr(
+        marginals, "_estimated", lambda secret, *rest: (spied.append(secret), estimated(secret, *rest))[1]
+    )
+    monkeypatch.setattr(
+        marginals, "_noisy", lambda counts, *rest: (spied.append(counts), noisy(counts, *rest))[1]
+    )
+    marginals.release(graph, unrestricted(graph), counting_of(graph, 1e6), 1.0, source(insecure_seed=0))
+    monkeypatch.undo()
+    return spied[1], spied[0]
 
 
 @pytest.mark.parametrize("unit", ["statement", "head"])
 def test_sensitivity_of_counts(unit: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Removing any one unit changes the table by at most m·√2."""
-    graph = random_graph(statements=200)
+    """Removing any one unit of m statements changes each of the three releases by at most m·√2, loops included."""
+    graph = random_graph(statements=400, entities=30)
+    loops = graph.train.copy()
+    loops[:20, 2] = loops[:20, 0]
+    graph = graph.with_splits({"train": np.unique(loops, axis=0)})
     marked = graph.with_marks(
         mark(graph, everything=True, unit=unit, per_unit=50 if unit == "head" else None)
     )
-    whole = counts(marked, monkeypatch)
-    for chosen in range(20):
-        gone = marked.train[:, 0] == chosen if unit == "head" else np.arange(len(marked.train)) == chosen
+    whole, statements = seen(marked, monkeypatch)
+    assert (statements[:, 0] == statements[:, 2]).sum() >= 15
+    rng, possible = np.random.default_rng(0), np.arange(len(graph.relations))
+    weight = weights(rng.exponential(20.0, whole.shape), np.ones(len(whole)))
+    np.testing.assert_allclose(np.square(weight[: len(possible)]) + np.square(weight[len(possible) :]), 2)
+    direction = rng.standard_normal((len(whole), 5))
+    direction *= (weight / np.linalg.norm(direction, axis=1))[:, None]
+    direction[len(possible) :] = direction[
+        : len(possible)
+    ]  # the worst case for loops: both point the same way
+    direction *= (weight / np.linalg.norm(direction, axis=1))[:, None]
+    for chosen in np.random.default_rng(1).permutation(len(marked.train))[:25]:
+        gone = np.arange(len(marked.train)) == chosen
+        if unit == "head":
+            gone = marked.train[:, 0] == marked.train[chosen, 0]
         fewer = marked.with_splits({**marked.splits, "train": marked.train[~gone]})
         assert gone.sum() <= marked.marks.per_unit
-        assert np.linalg.norm(whole - counts(fewer, monkeypatch)) <= np.sqrt(2) * gone.sum() + 1e-9
+        less, others = seen(fewer, monkeypatch)
+        most = np.sqrt(2) * gone.sum() + 1e-9
+        assert np.linalg.norm(whole - less) <= most
+        assert np.linalg.norm(weight[:, None] * (whole - less)) <= most
+        sums = [
+            marginals._role_sums(counts, of, direction, possible)
+            for counts, of in ((whole, statements), (less, others))
+        ]
+        assert np.linalg.norm(sums[0] - sums[1]) <= most
+
+
+def test_three_releases_cost_as_much_as_one() -> None:
+    """Whatever the division, ε is that of one Gaussian, and what is charged is what is drawn."""
+    for size, parts in ((1e6, 3), (10.0, 1)):
+        counting = Counting(size, 1, 1000, 20)
+        events = counting.events(2.0)
+        assert len(events) == parts
+        assert sum(counting.shares(2.0)) == pytest.approx(1)
+        assert spent(events, 1e-6).epsilon == pytest.approx(spent([gaussian(2.0)], 1e-6).epsilon, rel=2e-3)
+
+
+def test_noise_of_every_release_is_as_charged(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The deviations drawn, over the weights, are those of the events (each within 5 % on 12,000 cells)."""
+    graph = random_graph(entities=300, relations=20, statements=3000)
+    marked = graph.with_marks(mark(graph, everything=True))
+    counting = counting_of(marked, 1e6)
+    shares, drawn = counting.shares(1.0), []
+
+    class Spy:
+        def __init__(self) -> None:
+            self.real = source(insecure_seed=3)
+
+        def normal(self, *shape: int) -> np.ndarray:
+            drawn.append(shape)
+            return self.real.normal(*shape)
+
+        def coins(self) -> np.random.Generator:
+            return self.real.coins()
+
+    counts = np.zeros((40, 300))
+    table, deviation = marginals._noisy(counts, counting.deviation(1.0), shares, Spy())  # type: ignore[arg-type]
+    assert drawn == [(40, 300), (40, 300)]
+    np.testing.assert_allclose(table.std(1), deviation, rtol=0.25)
+    assert np.sqrt(np.mean(np.square(table / deviation[:, None]))) == pytest.approx(1, rel=0.05)
+    first, weighted = (np.sqrt(2) / np.sqrt(share) for share in shares[:2])
+    assert (1 / deviation**2 >= 1 / first**2).all()
+    assert np.mean(1 / deviation**2 - 1 / first**2) == pytest.approx(1 / weighted**2, rel=1e-6)
+    marginals.release(marked, unrestricted(marked), counting, 1.0, Spy())  # type: ignore[arg-type]
+    assert len(drawn) == 2 + 3
 
 
 def test_drawing_only_what_exceeds_equals_drawing_all(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -70,14 +135,14 @@ def test_drawing_only_what_exceeds_equals_drawing_all(monkeypatch: pytest.Monkey
     noise = source(insecure_seed=0)
     values, number = [], []
     for _ in range(60):
-        prior = marginals.release(marked, unrestricted(marked), 4.0, noise)
+        prior = marginals.release(marked, unrestricted(marked), counting_of(marked, 50), 4.0, noise)
         found = np.sinh(prior.values.numpy())
         values.append(found)
         number.append(len(found))
         assert (prior.starts.diff() >= 0).all()
     cells = 2 * 20 * 300
     assert stats.binomtest(sum(number), 60 * cells, 0.01).pvalue > 1e-6
-    scale = marginals.deviation(4.0, 1)
+    scale = counting_of(marked, 50).deviation(4.0)
     edge = stats.norm.isf(0.01)
     tail = np.concatenate(values) / scale
     assert tail.min() >= edge - 1e-3
@@ -149,8 +214,30 @@ def test_prior_and_steps_share_the_budget(hospital: Graph, tmp_path: Path) -> No
     assert run.epsilon is not None
     assert 1.9 < run.epsilon <= 2.0
     events = run.ledger.events
-    assert len([e for e in events if e["event"] == "gaussian"]) == 2
+    assert len([e for e in events if e["event"] in ("gaussian", "together")]) == 2
     assert sum(e["times"] for e in events if e["event"] == "repeated") == QUICK["private_steps"]
     with pytest.raises(UsageError, match="noisy counts"):
         export(run, tmp_path / "pykeen", format="pykeen")
     assert export(run, tmp_path / "parquet").is_dir()
+
+
+@pytest.mark.parametrize("model", ["complex", "transe", "rotate", "transh"])
+def test_with_nothing_unrestricted_counts_decide(model: str, hospital: Graph, tmp_path: Path) -> None:
+    """All of the budget goes to the counts and every score is theirs; steps are taken where they are asked for."""
+    marked = hospital.with_marks(mark(hospital, everything=True))
+    run = train(marked, out=tmp_path / "run", model=model, dimension=16, epsilon=2.0, threads=1)
+    assert run.config.private_steps == 0
+    assert [line["what"] for line in run.ledger.lines][-1] == "noisy marginals"
+    p = run.parameters
+    first = torch.zeros(5, dtype=torch.int64)
+    scores = score_all(
+        run.model, p, torch.arange(5), first, side="tail", reciprocal=bool(run.config.reciprocal)
+    )
+    expected = p.prior.table[0].expand(5, -1)
+    torch.testing.assert_close(scores, expected, atol=1e-5, rtol=1e-5)
+    assert bool(p.entities.any()) == run.model.silent_at_zero
+    assert verify(run, marked)["valid"]
+    asked = train(
+        marked, out=tmp_path / "asked", model=model, dimension=16, epsilon=2.0, private_steps=2, threads=1
+    )
+    assert sum(e["times"] for e in asked.ledger.events if e["event"] == "repeated") == 2

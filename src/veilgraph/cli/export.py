@@ -10,7 +10,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     """Flags of this verb."""
     parser.add_argument("run", help="a finished run folder")
     parser.add_argument(
-        "--format", default="parquet", choices=("parquet", "npy", "word2vec", "tsv", "pykeen")
+        "--format", default="parquet", choices=("parquet", "npy", "word2vec", "tsv", "pykeen", "run")
     )
     parser.add_argument("--out", required=True, help="the folder to make")
 
