@@ -25,7 +25,13 @@ from veilgraph.train.state import TrainingState
 
 OURS: dict[str, dict[str, Any]] = {
     "transe": {"loss": "self-adversarial", "optimiser": "adam", "learning_rate": 0.002, "reciprocal": False},
-    "rotate": {"loss": "self-adversarial", "optimiser": "adam", "learning_rate": 0.002, "reciprocal": False},
+    "rotate": {
+        "loss": "self-adversarial",
+        "optimiser": "adam",
+        "learning_rate": 0.005,
+        "margin": 6.0,
+        "reciprocal": False,
+    },
     "distmult": {"loss": "softmax", "optimiser": "adagrad", "learning_rate": 0.1, "regulariser": "n3"},
     "complex": {"loss": "softmax", "optimiser": "adagrad", "learning_rate": 0.1, "regulariser": "n3"},
 }

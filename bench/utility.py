@@ -22,6 +22,7 @@ import torch
 from common import arguments, benchmark, finish, say, settings
 from veilgraph import models
 from veilgraph.account.calibrate import calibrate
+from veilgraph.account.events import gaussian
 from veilgraph.evaluate.metrics import summarise
 from veilgraph.evaluate.ranking import Ranker
 from veilgraph.load import Graph
@@ -31,7 +32,6 @@ from veilgraph.models.parameters import Parameters
 from veilgraph.models.prior import Prior
 from veilgraph.runs import DELTA
 from veilgraph.train import train
-from veilgraph.train.private import marginals
 from veilgraph.train.private.gauss import source
 
 ORDINARY = {"model": "complex", "dimension": 200, "schedule": "linear"}
@@ -70,8 +70,8 @@ def measure_raw(graph: Graph, kind: str, seed: int, epsilon: float) -> dict[str,
     head, relation, tail = graph.train[marked.secret("train")].astype(np.int64).T
     np.add.at(table, (relation, tail), 1)
     np.add.at(table, (relations + relation, head), 1)
-    multiplier = calibrate(lambda noise: [marginals.event(noise)], epsilon, DELTA)
-    table += marginals.deviation(multiplier, 1) * source().normal(*table.shape)
+    multiplier = calibrate(lambda noise: [gaussian(noise)], epsilon, DELTA)
+    table += multiplier * 2**0.5 * source().normal(*table.shape)
     model = models.create("marginals", 1)
     p = Parameters(*model.initialise(entities, relations, np.random.default_rng(0)))
     p.prior = Prior(relations, entities, torch.from_numpy(table).float())

@@ -54,14 +54,18 @@ def _uncharged(run: Run) -> list[str]:
     """What the folder shows was done but the ledger does not charge."""
     if not run.config.private:
         return []
-    from veilgraph.account.events import gaussian
+    from veilgraph.account.events import gaussian, together
+    from veilgraph.train.private.marginals import Counting
     from veilgraph.train.private.plan import step_event
     from veilgraph.train.private.setup import COUNT_NOISE, terms_of_facts
 
     events, reasons = run.ledger.events, []
     if gaussian(COUNT_NOISE) not in events:
         reasons.append("the ledger does not charge the noisy number of units")
-    if (run.folder / MARGINALS).exists() and gaussian(run.config.prior_noise or 0.0) not in events:
+    per_unit, entities, relations = (int(run.facts[key]) for key in ("per_unit", "entities", "relations"))
+    counting = Counting(float(run.facts["units"]), per_unit, entities, relations)
+    counts = together(*counting.events(run.config.prior_noise or 0.0))
+    if (run.folder / MARGINALS).exists() and counts not in events:
         reasons.append("the ledger does not charge the noisy marginals")
     step = step_event(run.config, terms_of_facts(run.facts, run.config))
     taken = [event["of"] for event in events if event["event"] == "repeated"]

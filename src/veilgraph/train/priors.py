@@ -4,21 +4,31 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import torch
+from torch import Tensor
+
 from veilgraph.account.epsilon import spent
+from veilgraph.account.events import together
 from veilgraph.account.ledger import Ledger
 from veilgraph.config import TrainConfig
 from veilgraph.errors import BudgetError
 from veilgraph.files import read_tensors, write_tensors
 from veilgraph.load.graph import Graph
+from veilgraph.models.base import Model
 from veilgraph.models.prior import Prior
 from veilgraph.runs import DELTA, LEDGER, MARGINALS
-from veilgraph.train.private import marginals
 from veilgraph.train.private.gauss import source
+from veilgraph.train.private.marginals import MOST_ROLES, Counting, release
 from veilgraph.train.state import TrainingState
 
 
 def attach_prior(
-    graph: Graph, public: Graph, config: TrainConfig, state: TrainingState, folder: Path | None
+    graph: Graph,
+    public: Graph,
+    config: TrainConfig,
+    state: TrainingState,
+    folder: Path | None,
+    counting: Counting,
 ) -> None:
     """Give the state its prior: the one in the folder, or a new one.
 
@@ -33,18 +43,41 @@ def attach_prior(
         if config.private:
             assert folder is not None
             multiplier = config.prior_noise or 0.0
-            ledger, event = Ledger(folder / LEDGER), marginals.event(multiplier)
-            after = spent([*ledger.events, event], config.delta or DELTA).epsilon
+            ledger, events = Ledger(folder / LEDGER), counting.events(multiplier)
+            after = spent([*ledger.events, *events], config.delta or DELTA).epsilon
             if config.epsilon is not None and ledger.private and after > config.epsilon:
                 raise BudgetError(
                     f"noisy marginals with noise {multiplier:.3g} would bring ε to {after:.3g}, beyond the budget of "
                     f"{config.epsilon:g}. Raise --prior-noise or --epsilon, or use --prior none."
                 )
-            ledger.charge(event, "noisy marginals")
+            ledger.charge(together(*events), "noisy marginals")
         counted = graph if config.private else public.with_marks(None)
-        prior = marginals.release(counted, public, multiplier, noise)
+        prior = release(counted, public, counting, multiplier, noise)
         if path is not None:
             write_tensors(path, prior.tensors())
     for p in (state.parameters, state.average):
         if p is not None:
             p.prior = prior
+
+
+def leave_it_to_prior(state: TrainingState, model: Model) -> None:
+    """Tables under which every score is the prior's: relations of zeros, over vectors of the entities' roles.
+
+    The vectors are post-processing of the noisy counts. Models that zeros do not silence get zeros for entities too.
+    """
+    for p in (state.parameters, state.average):
+        if p is not None:
+            p.relations.zero_()
+            p.entities.zero_()
+            if model.silent_at_zero and p.prior is not None:
+                rows = role_vectors(p.prior, p.entities.shape[1])
+                p.entities[:, : rows.shape[1]] = rows
+
+
+def role_vectors(prior: Prior, dimension: int) -> Tensor:
+    """For each entity its place among the strongest directions of the table of counts; empty for a large table."""
+    table = prior.table
+    if table is None or len(table) > MOST_ROLES:
+        return torch.empty(prior.entities, 0)
+    values, left = torch.linalg.eigh((table @ table.T).double())
+    return (left[:, values > 0].flip(1)[:, :dimension].T.float() @ table).T.contiguous()

@@ -23,7 +23,8 @@ from veilgraph.rng import Streams
 from veilgraph.runs import LEDGER
 from veilgraph.train.loop import CHECKPOINT_SECONDS, Listener, Validation, run_epochs
 from veilgraph.train.plan import OrdinaryPlan, Plan
-from veilgraph.train.priors import attach_prior
+from veilgraph.train.priors import attach_prior, leave_it_to_prior
+from veilgraph.train.private.marginals import counting_of
 from veilgraph.train.state import TrainingState
 
 
@@ -63,7 +64,9 @@ def run_training(
     if private is not None and model.silent_at_zero:
         _silence(state, graph, config)
     if config.prior == "marginals":
-        attach_prior(graph, public, config, state, folder)
+        attach_prior(graph, public, config, state, folder, counting_of(graph, units))
+        if private is not None and not config.private_steps and not len(public.train):
+            leave_it_to_prior(state, model)
     if folder is not None:
         state.restore(folder)
     validation = Validation(public, model, config, streams)

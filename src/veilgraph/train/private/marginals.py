@@ -1,17 +1,26 @@
-"""Noisy marginals: how often each entity is a tail, and a head, of each relation — one Gaussian release.
+"""Noisy marginals: how often each entity is a tail, and a head, of each relation.
 
-A statement adds one to a tail cell and one to a head cell, so a unit of m statements changes the table by at most m·√2.
-Unrestricted statements are counted exactly, and relations that no rule makes confidential get no noise. What follows is
-post-processing and free: cells that do not stand out of the noise are replaced by a low-rank reconstruction of the table
-(entities of the same kind fill the same roles), and the result is put on a logarithmic scale.
+A statement adds to a tail cell and to a head cell. The budget is spent in up to three Gaussian releases, each aware of
+the ones before (their costs add up to that of one Gaussian):
+
+first      every count by itself: a statement weighs 1 in both cells
+weighted   the same counts again; a statement weighs more on the side where counts are small, the squares adding up to 2
+roles      for each entity the sum of its roles' directions, in the few dimensions that noisy counts can tell apart:
+           many small counts in similar roles add up before the noise comes
+
+So each release has sensitivity √2 for a statement, m·√2 for a unit of m. Unrestricted statements are counted exactly, and
+relations that no rule makes confidential get no noise. What follows is free: a factor model of the roles
+(``roles.py``) orders the cells that do not stand out of the noise, and lends support to those that do.
 
 Large tables are never drawn whole: of the cells without a statement only those are drawn that pass the threshold, whose
-number is binomial and whose values are the tail of a Gaussian.
+number is binomial and whose values are the tail of a Gaussian. They take one release.
 """
 
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -22,47 +31,87 @@ from veilgraph.mark import may_be_confidential
 from veilgraph.mark.units import capped, units
 from veilgraph.models.prior import Prior
 from veilgraph.train.private.gauss import Noise
+from veilgraph.train.private.roles import Roles, weights
 
 WHOLE = 30_000_000  # cells: up to here the table is drawn and kept whole
-STANDS_OUT = 3.0  # deviations of the noise
-CAP = 8.0  # deviations: no cell counts for more in the reconstruction
-OWN_SHARE = 0.02  # of a cell's own noisy count, where it does not stand out
+MOST_ROLES = 5000  # rows of a table: beyond this many no factor model is made
+STANDS_OUT = 4.0  # deviations of the noise, support included
+SUPPORT = 3.0  # times the factor model's estimate, added to a count before it is compared
+OWN_SHARE = 0.005  # of a cell's own noisy count, where it does not stand out
+ROLE_CAP = 6.0  # deviations: no sum of directions counts for more
+KNOWN_NOISE = 0.1  # of the variance of noisy rows: what the factor model allows rows without noise
 LARGE_CHANCE = 1e-5  # of an empty cell to pass, where the table is not kept whole
 
 
-def event(multiplier: float) -> Event:
-    """The cost of the release."""
-    return gaussian(multiplier)
+class Shares(NamedTuple):
+    """The parts of the budget (of 1/σ²) that the releases take."""
+
+    first: float = 1.0
+    weighted: float = 0.0
+    roles: float = 0.0
 
 
-def deviation(multiplier: float, per_unit: int) -> float:
-    """The standard deviation of the noise on every cell."""
-    return multiplier * math.sqrt(2) * per_unit
+SHARES = (  # where noise is at most so large, compared with the statements of an average entity
+    (0.05, Shares(0.4, 0.48, 0.12)),
+    (0.1, Shares(0.4, 0.4, 0.2)),
+)
 
 
-def release(graph: Graph, public: Graph, multiplier: float, noise: Noise) -> Prior:
-    """The prior of a marked graph; a multiplier of 0 means exact counts (not private).
+@dataclass(frozen=True)
+class Counting:
+    """Public facts about a table of counts: what its noise and its cost follow from."""
+
+    units: float  # the noisy number of units
+    per_unit: int
+    entities: int
+    relations: int
+
+    @property
+    def whole(self) -> bool:
+        """Whether the table is drawn and kept whole."""
+        return 2 * self.relations * self.entities <= WHOLE
+
+    def deviation(self, multiplier: float) -> float:
+        """The standard deviation of the noise on every cell, if all of the budget went there."""
+        return multiplier * math.sqrt(2) * self.per_unit
+
+    def shares(self, multiplier: float) -> Shares:
+        """How the budget is divided: kinds are worth asking for where an entity has more statements than noise."""
+        noise = self.deviation(multiplier) / max(2 * self.units * self.per_unit / self.entities, 1e-9)
+        if not self.whole or 2 * self.relations > MOST_ROLES:
+            return Shares()
+        return next((shares for most, shares in SHARES if noise <= most), Shares())
+
+    def events(self, multiplier: float) -> list[Event]:
+        """The cost of the releases: together as much as one Gaussian of this multiplier."""
+        return [gaussian(multiplier / math.sqrt(share)) for share in self.shares(multiplier) if share]
+
+
+def counting_of(graph: Graph, count: float) -> Counting:
+    """The facts of a graph with a noisy number of units."""
+    per_unit = graph.marks.per_unit if graph.marks is not None else 1
+    return Counting(count, per_unit, len(graph.entities), len(graph.relations))
+
+
+def release(graph: Graph, public: Graph, counting: Counting, multiplier: float, noise: Noise) -> Prior:
+    """The prior of a marked graph; with a multiplier of 0 only what is unrestricted is counted.
 
     Reads confidential data: every confidential training statement (at most m of a unit). Releases: the prior, at the
-    cost of ``event(multiplier)``, to be charged before this is called.
+    cost of ``counting.events(multiplier)``, to be charged before this is called.
     """
-    per_unit = graph.marks.per_unit if graph.marks is not None else 1
     secret = graph.train[graph.secret("train")]
     if len(secret):
-        secret = secret[capped(units(graph), per_unit, noise.coins())]
-    scale, relations, entities = deviation(multiplier, per_unit), len(graph.relations), len(graph.entities)
-    if 2 * relations * entities <= WHOLE:
-        table = np.zeros((2 * relations, entities))
-        _count(table.reshape(-1), secret, relations, entities)
-        known = np.zeros_like(table)
-        _count(known.reshape(-1), public.train, relations, entities)
-        private = np.tile(may_be_confidential(graph), 2)
-        if scale and private.any():
-            table[private] += scale * noise.normal(*table[private].shape)
-            table[private] = _smooth(table[private] + known[private], scale)
-        table[~private] = known[~private]
-        return Prior(relations, entities, torch.from_numpy(np.arcsinh(table)).float())
-    return _exceeding(secret, public.train, relations, entities, scale, noise)
+        secret = secret[capped(units(graph), counting.per_unit, noise.coins())]
+    relations, entities, scale = len(graph.relations), len(graph.entities), counting.deviation(multiplier)
+    if not counting.whole:
+        return _exceeding(secret, public.train, relations, entities, scale, noise)
+    known = np.zeros((2 * relations, entities))
+    _count(known.reshape(-1), public.train, relations, entities)
+    possible = np.flatnonzero(may_be_confidential(graph))
+    table = known
+    if len(possible) and scale:
+        table = _estimated(secret, known, possible, scale, counting.shares(multiplier), noise)
+    return Prior(relations, entities, torch.from_numpy(np.arcsinh(table)).float())
 
 
 def _cells(statements: np.ndarray, relations: int, entities: int) -> np.ndarray:
@@ -75,24 +124,73 @@ def _count(flat: np.ndarray, statements: np.ndarray, relations: int, entities: i
     flat[cells] += counts
 
 
-def _smooth(table: np.ndarray, scale: float) -> np.ndarray:
-    """Cells that stand out as they are; below them the others, in the order of a low-rank reconstruction.
+def _estimated(
+    secret: np.ndarray, known: np.ndarray, possible: np.ndarray, scale: float, shares: Shares, noise: Noise
+) -> np.ndarray:
+    """The table of ``known`` counts, in place, noisy and denoised where a confidential statement is possible."""
+    relations, entities = len(known) // 2, known.shape[1]
+    rows = np.concatenate([possible, relations + possible])
+    counts = np.zeros_like(known)
+    _count(counts.reshape(-1), secret, relations, entities)
+    counts = counts[rows]
+    table, deviation = _noisy(counts, scale, shares, noise)
+    table += known[rows]
+    if len(known) > MOST_ROLES:
+        known[rows] = _ordered(table, np.zeros_like(table), deviation[:, None])
+        return known
+    others = np.setdiff1d(np.arange(2 * relations), rows)
+    level = float(np.sqrt(np.mean(deviation**2)))
+    measured = np.vstack([table / deviation[:, None], known[others] / level])
+    roles = Roles(measured, np.concatenate([np.ones(len(rows)), np.full(len(others), KNOWN_NOISE)]))
+    spread = np.concatenate([deviation, np.full(len(others), level)])
+    operator = more = None
+    if shares.roles and roles.factors.shape[1]:
+        direction = roles.directions(spread)[: len(rows)] * weights(table, deviation)[:, None]
+        sums = _role_sums(counts, secret, direction, possible)
+        own = scale / math.sqrt(shares.roles)
+        sums += own * noise.normal(*sums.shape)
+        sums += direction.T @ known[rows]
+        more = np.clip(sums / own, -ROLE_CAP, ROLE_CAP)
+        operator = np.hstack([direction.T * deviation / own, np.zeros((len(more), len(others)))])
+    estimate = roles.estimate(operator, more)[: len(rows)] * deviation[:, None]
+    known[rows] = _ordered(table, estimate, deviation[:, None])
+    return known
 
-    Large cells are capped first, so that they do not take all of the rank, and singular values are shrunk as is best
-    for a low-rank table under white noise (Gavish & Donoho 2017, for the Frobenius norm).
+
+def _noisy(counts: np.ndarray, scale: float, shares: Shares, noise: Noise) -> tuple[np.ndarray, np.ndarray]:
+    """The counts after the first and the weighted release, joined, and the deviation of each row."""
+    deviation = scale / math.sqrt(shares.first)
+    table = counts + deviation * noise.normal(*counts.shape)
+    single = np.full(len(counts), deviation)
+    if not shares.weighted:
+        return table, single
+    again = scale / math.sqrt(shares.weighted) / weights(table, single)
+    precise = 1 / again**2 / (1 / again**2 + 1 / deviation**2)
+    table *= (1 - precise)[:, None]
+    table += precise[:, None] * (counts + again[:, None] * noise.normal(*counts.shape))
+    return table, 1 / np.sqrt(1 / again**2 + 1 / deviation**2)
+
+
+def _role_sums(
+    counts: np.ndarray, secret: np.ndarray, direction: np.ndarray, possible: np.ndarray
+) -> np.ndarray:
+    """For each entity the sum of its roles' directions, one for each time it fills the role.
+
+    A statement about one entity twice would add both its directions to one column: there it counts by 1/√2.
     """
-    rows, columns = table.shape
-    if rows > columns:
-        return _smooth(table.T, scale).T
-    capped = np.clip(table, -CAP * scale, CAP * scale)
-    squares, left = np.linalg.eigh(capped @ capped.T)
-    value = np.sqrt(np.maximum(squares, 1e-30)) / (scale * math.sqrt(columns))
-    ratio = rows / columns
-    kept = np.sqrt(np.maximum((value**2 - ratio - 1) ** 2 - 4 * ratio, 0)) / value
-    share = np.where(value > 1 + math.sqrt(ratio), kept / value, 0.0)
-    reconstructed = (left * share) @ (left.T @ capped)
-    below = reconstructed + OWN_SHARE * (table - reconstructed)
-    return np.where(table > STANDS_OUT * scale, table, 0.01 * np.clip(below, -50, 50))
+    sums = direction.T @ counts
+    loops = secret[secret[:, 0] == secret[:, 2]]
+    place = np.searchsorted(possible, loops[:, 1])
+    both = direction[place] + direction[len(possible) + place]
+    np.subtract.at(sums.T, loops[:, 0], (1 - math.sqrt(0.5)) * both)
+    return np.asarray(sums)
+
+
+def _ordered(table: np.ndarray, estimate: np.ndarray, deviation: np.ndarray) -> np.ndarray:
+    """Counts that stand out, with the estimate's support; below them the others, in the estimate's order."""
+    supported = table + SUPPORT * np.clip(estimate, -3 * deviation, 5 * deviation)
+    below = estimate + OWN_SHARE * (table - estimate)
+    return np.where(supported > STANDS_OUT * deviation, supported, 0.01 * np.clip(below, -50, 50))
 
 
 def _exceeding(

@@ -21,8 +21,8 @@ from veilgraph.models.base import Model
 from veilgraph.rng import Streams
 from veilgraph.runs import DELTA
 from veilgraph.train.defaults import complete
-from veilgraph.train.private import marginals
 from veilgraph.train.private.gauss import source
+from veilgraph.train.private.marginals import Counting, counting_of
 from veilgraph.train.private.mechanisms import Terms, mechanism_class
 from veilgraph.train.private.plan import PrivatePlan
 
@@ -31,6 +31,7 @@ PRIOR_SHARE = 0.7  # of the budget (in zero-concentrated terms) for the prior, w
 LEARN_STEPS, LEARN_SIZE = 8, 0.3  # over all statements, for relations that start at zero
 CORRECT_STEPS, CORRECT_SIZE = 2, 0.01  # over all statements, for what unrestricted ones have taught
 CORRECT_NEGATIVES = 64  # few, because every row that is met takes a whole small step
+OF_STEPS = ("private_steps", "mechanism", "private_optimiser", "sample_rate", "noise_multiplier", "clip")
 FEWEST = 100.0  # a noisy count below this is taken for this
 
 
@@ -52,13 +53,15 @@ def settle(
         _defaults(config, graph, public, found), public, models.model_class(config.model), statements
     )
     refuse(config)
-    terms = terms_of(graph, config, found)
+    terms, counting = terms_of(graph, config, found), counting_of(graph, round(found, 1))
     if config.prior == "marginals" and config.prior_noise is None:
-        config = config.with_values(prior_noise=_prior_noise(config, ledger))
+        config = config.with_values(prior_noise=_prior_noise(config, counting, ledger))
     if config.noise_multiplier is None:
-        config = config.with_values(noise_multiplier=_noise(config, terms, ledger))
+        config = config.with_values(noise_multiplier=_noise(config, terms, counting, ledger))
     privately = (
-        f" Confidential: {config.private_steps} private steps of about {terms.expected:,.0f} units, "
+        " Confidential: all of ε goes to noisy counts."
+        if not config.private_steps
+        else f" Confidential: {config.private_steps} private steps of about {terms.expected:,.0f} units, "
         f"noise multiplier {config.noise_multiplier:.3g}, clip {config.clip:g}, {config.mechanism}."
     )
     return config, found, line + privately
@@ -68,7 +71,8 @@ def _defaults(config: TrainConfig, graph: Graph, public: Graph, count: float) ->
     """Settings of the private part that were left open, from public facts.
 
     Few steps over all statements, with shrunk rows, where unrestricted statements have done most of the work: on the
-    relations they never speak of if there are any, else — carefully — on everything.
+    relations they never speak of if there are any, else — carefully — on everything. Where nothing is unrestricted, all
+    of the budget goes to noisy counts, unless the user says something about steps (docs/benchmarks.md has the figures).
     """
     mixed, new = len(public.train) > 0, len(unknown_relations(graph)) > 0
     tables = config.private_parameters or ("relations" if mixed and new else "all")
@@ -80,7 +84,8 @@ def _defaults(config: TrainConfig, graph: Graph, public: Graph, count: float) ->
     steps, size = math.ceil(10 / rate), 1.0 if optimiser == "sgd" else 0.1
     if few and rate == 1 and optimiser == "row-adagrad":
         steps, size = (CORRECT_STEPS, CORRECT_SIZE) if correct else (LEARN_STEPS, LEARN_SIZE)
-    alone = config.model == "marginals"
+    asked = config.prior == "none" or any(getattr(config, name) is not None for name in OF_STEPS)
+    alone = config.model == "marginals" or not (mixed or asked)  # steps would lower what counts alone reach
     chosen: dict[str, Any] = {
         "prior": config.prior or ("none" if few and not new else "marginals"),
         "delta": config.delta or DELTA,
@@ -137,12 +142,12 @@ def terms_of_facts(facts: Mapping[str, Any], config: TrainConfig) -> Terms:
     )
 
 
-def _noise(config: TrainConfig, terms: Terms, ledger: Ledger) -> float:
+def _noise(config: TrainConfig, terms: Terms, counting: Counting, ledger: Ledger) -> float:
     """The noise multiplier that keeps (ε, δ); for mechanisms without a guarantee, the one their papers would take."""
     mechanism = mechanism_class(config.mechanism or "lazy")
     already = [event for event in ledger.events if event["event"] != "non-private"]
     if config.prior == "marginals":
-        already.append(marginals.event(config.prior_noise or 1.0))
+        already += counting.events(config.prior_noise or 1.0)
     if not config.private_steps:
         return 1.0
 
@@ -156,11 +161,11 @@ def _noise(config: TrainConfig, terms: Terms, ledger: Ledger) -> float:
     return calibrate(events, config.epsilon or 1.0, config.delta or DELTA)
 
 
-def _prior_noise(config: TrainConfig, ledger: Ledger) -> float:
+def _prior_noise(config: TrainConfig, counting: Counting, ledger: Ledger) -> float:
     """The noise of the counts: all of the budget if nothing else is learnt, else a fixed share of it."""
     already = [event for event in ledger.events if event["event"] != "non-private"]
     alone = calibrate(
-        lambda noise: [*already, marginals.event(noise)], config.epsilon or 1.0, config.delta or DELTA
+        lambda noise: [*already, *counting.events(noise)], config.epsilon or 1.0, config.delta or DELTA
     )
     return alone if not config.private_steps else alone / math.sqrt(PRIOR_SHARE)
 
