@@ -107,6 +107,8 @@ SOURCES = {
     "folder": _folder,
     "sparql": None,
     "builtin": None,
+    "database": None,  # tests/load/test_database.py
+    "tables": None,
 }
 
 

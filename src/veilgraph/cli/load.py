@@ -12,7 +12,17 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     """Flags of this verb."""
     parser.add_argument(
         "source",
+        nargs="?",
         help="a file (TSV, CSV, Parquet, RDF; also .gz), a folder, an http(s) SPARQL endpoint, or builtin:hospital",
+    )
+    parser.add_argument(
+        "--database", metavar="URL", help="sqlite:///FILE, duckdb:///FILE, postgresql://…, with --mapping"
+    )
+    parser.add_argument(
+        "--tables", metavar="FOLDER", help="a folder of CSV files, one per table, read like a database"
+    )
+    parser.add_argument(
+        "--mapping", help="R2RML: a file, or the name of one that comes with veilgraph (veil list mappings)"
     )
     parser.add_argument("--out", help="where to save the graph; without it, only report")
     parser.add_argument("--force", action="store_true", help="replace a graph that is there")
@@ -38,10 +48,18 @@ def run(options: argparse.Namespace) -> dict[str, Any]:
     """Read, check, mend if asked, split, save."""
     from veilgraph.errors import UsageError
     from veilgraph.load import check, fix, load, save, split
+    from veilgraph.load.database import hide_password
     from veilgraph.load.store import check_target
 
     if options.out:
         check_target(options.out, force=options.force)
+    given = [
+        source
+        for source in (options.source, options.database, options.tables and f"tables:{options.tables}")
+        if source
+    ]
+    if len(given) != 1:
+        raise UsageError("veil load reads one source: give a SOURCE, a --database or a folder of --tables.")
     columns = None
     if options.columns:
         columns = tuple(part.strip() for part in options.columns.split(","))
@@ -55,13 +73,14 @@ def run(options: argparse.Namespace) -> dict[str, Any]:
     logging.getLogger("veilgraph.load").disabled = True  # shown below, in its own form
     began = time.perf_counter()
     graph = load(
-        options.source,
+        given[0],
         columns=columns,
         header=options.header,
         separator=separator,
         literals=options.literals,
         query=options.query,
         timeout=options.timeout,
+        mapping=options.mapping,
         patients=options.patients,
         seed=options.seed,
     )
@@ -74,7 +93,7 @@ def run(options: argparse.Namespace) -> dict[str, Any]:
     if options.out:
         save(graph, options.out, force=options.force)
     return {
-        "source": options.source,
+        "source": hide_password(given[0]),
         "graph": options.out,
         "entities": len(graph.entities),
         "relations": len(graph.relations),

@@ -14,6 +14,7 @@ from veilgraph.errors import ConfigError, InputError
 from veilgraph.load.assemble import assemble
 from veilgraph.load.builtin import BuiltinReader
 from veilgraph.load.check import Finding, check, fix
+from veilgraph.load.database import DatabaseReader
 from veilgraph.load.delimited import DelimitedReader
 from veilgraph.load.folder import FolderReader
 from veilgraph.load.graph import Graph
@@ -23,6 +24,7 @@ from veilgraph.load.reader import Names, Reader, ReadOptions, regular_file
 from veilgraph.load.sparql import SparqlReader
 from veilgraph.load.split import split
 from veilgraph.load.store import is_graph_folder, open_graph, save
+from veilgraph.load.tables import TablesReader
 from veilgraph.load.vocabulary import Vocabulary
 
 __all__ = [
@@ -43,6 +45,8 @@ LOG = logging.getLogger("veilgraph.load")  # what the integrity check finds; the
 READERS: tuple[Reader, ...] = (
     BuiltinReader(),
     SparqlReader(),
+    DatabaseReader(),
+    TablesReader(),
     FolderReader(),
     DelimitedReader(),
     ParquetReader(),
@@ -53,7 +57,8 @@ READERS: tuple[Reader, ...] = (
 def load(source: str | Path | Graph, **options: Any) -> Graph:
     """The graph behind a file, a folder, an endpoint or a built-in name.
 
-    Options are the fields of ``ReadOptions``: columns, header, separator, literals, query, timeout, patients, seed.
+    Options are the fields of ``ReadOptions``: columns, header, separator, literals, query, timeout, mapping,
+    patients, seed.
     """
     if isinstance(source, Graph):
         return source

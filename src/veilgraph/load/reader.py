@@ -24,6 +24,7 @@ class ReadOptions:
     literals: str = "drop"  # RDF: "drop" | "entity"
     query: str | None = None  # SPARQL CONSTRUCT
     timeout: float = 60.0  # SPARQL, seconds
+    mapping: str | None = None  # a database or a folder of tables: R2RML, a file or the name of a shipped one
     patients: int = 2000  # builtin:hospital
     seed: int = 0  # builtin:hospital
 

@@ -45,7 +45,7 @@ def mark(
     found: list[tuple[dict[str, Any], np.ndarray]] = []
     statements_all = graph.triples
     for name in relations:
-        found.append(({"relation": name}, _by_relation(graph, statements_all, name)))
+        found.append(({"relation": name}, np.isin(statements_all[:, 1], matching(graph, [name]))))
     for name in types:
         how, mask = _by_type(graph, statements_all, name)
         found.append(({"type": name, "by": how}, mask))
@@ -76,12 +76,15 @@ def mark(
     return Marks(masks, unit, cap, tuple(rule for rule, _ in found))
 
 
-def _by_relation(graph: Graph, statements: np.ndarray, pattern: str) -> np.ndarray:
-    names = list(graph.relations)
-    chosen = [i for i, name in enumerate(names) if name == pattern or fnmatch.fnmatchcase(name, pattern)]
-    if not chosen:
-        raise UnknownNameError("relation", pattern, names)
-    return np.isin(statements[:, 1], chosen)
+def matching(graph: Graph, patterns: Sequence[str]) -> list[int]:
+    """The ids of the relations that names or globs mean."""
+    names, found = list(graph.relations), []
+    for pattern in patterns:
+        chosen = [i for i, name in enumerate(names) if name == pattern or fnmatch.fnmatchcase(name, pattern)]
+        if not chosen:
+            raise UnknownNameError("relation", pattern, names)
+        found += chosen
+    return found
 
 
 def _by_type(graph: Graph, statements: np.ndarray, name: str) -> tuple[str, np.ndarray]:

@@ -1,0 +1,113 @@
+"""A relational database through an R2RML mapping: SQLite, DuckDB and PostgreSQL, by morph-kgc."""
+
+from __future__ import annotations
+
+import io
+import logging
+import re
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from veilgraph.errors import MissingExtraError, ReadError
+from veilgraph.load.mapping import find_mapping, fit, shipped
+from veilgraph.load.rdf import parse
+from veilgraph.load.reader import Names, Parts, Reader, ReadOptions
+
+INFORMATION = "SELECT table_name, column_name FROM information_schema.columns"
+COLUMNS_OF = {
+    "sqlite": "SELECT m.name, c.name FROM sqlite_master m JOIN pragma_table_info(m.name) c WHERE m.type IN ('table', 'view')",
+    "duckdb": INFORMATION,
+    "postgresql": INFORMATION,
+}
+LOG = logging.getLogger("veilgraph.load")
+
+
+class DatabaseReader(Reader):
+    """``postgresql://user@host/hospital`` with ``--mapping``; what the mapping names and the database lacks is left out."""
+
+    name = "database"
+    example = "postgresql://user@host/hospital"
+
+    def reads(self, source: str) -> bool:
+        return re.split(r"[:+]", source, maxsplit=1)[0] in COLUMNS_OF and "://" in source
+
+    def read(self, source: str, options: ReadOptions, names: Names) -> Parts:
+        shown = hide_password(source)
+        if options.mapping is None:
+            raise ReadError(
+                shown,
+                "a database needs a mapping that says which columns become statements: add --mapping FILE (R2RML), "
+                f"or one that comes with veilgraph: {', '.join(shipped())}.",
+            )
+        return materialise(address(source), shown, find_mapping(options.mapping), options, names)
+
+
+def materialise(url: str, shown: str, mapping: Path, options: ReadOptions, names: Names) -> Parts:
+    """The statements of a database, in a fixed order."""
+    try:
+        import morph_kgc
+        import sqlalchemy
+    except ImportError:
+        raise MissingExtraError("Reading a database", "database") from None
+    fitted = fit(mapping, tables_of(url, shown))
+    if not fitted.maps:
+        raise ReadError(
+            shown,
+            f"has none of the tables that {mapping.name} maps ({', '.join(fitted.left_out[:5])} …). Is it the right mapping?",
+        )
+    if fitted.left_out:
+        LOG.warning("%s: %s leaves out %s", shown, mapping.name, ", ".join(fitted.left_out))
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "mapping.nt"
+        path.write_text(fitted.text, encoding="utf-8")
+        config = (
+            "[CONFIGURATION]\nnumber_of_processes: 1\nlogging_level: ERROR\n"
+            f"[database]\nmappings: {path}\ndb_url: {url.replace('$', '$$')}\n"
+        )
+        try:
+            lines = sorted(morph_kgc.materialize_set(config))
+        except sqlalchemy.exc.SQLAlchemyError as error:
+            raise ReadError(shown, f"cannot be queried: {_first_line(error)}") from None
+        except (ValueError, KeyError, SystemExit) as error:
+            raise ReadError(mapping, f"cannot be carried out: {_first_line(error)}") from None
+    text = "".join(f"{line} .\n" for line in lines)
+    return parse(io.BytesIO(text.encode()), "application/n-triples", shown, options, names)
+
+
+def tables_of(url: str, shown: str) -> dict[str, set[str]]:
+    """Every table and view of a database with its columns, in small letters."""
+    import sqlalchemy
+    from sqlalchemy.pool import NullPool
+
+    kind, _, path = url.partition(":///")
+    if kind in ("sqlite", "duckdb") and not Path(path).is_file():
+        raise ReadError(shown, "there is no such file. Check the path.")
+    try:
+        with sqlalchemy.create_engine(url, poolclass=NullPool).connect() as connection:
+            pairs: Any = connection.execute(sqlalchemy.text(COLUMNS_OF[url.split(":")[0].split("+")[0]]))
+            found: dict[str, set[str]] = {}
+            for table, column in pairs:
+                found.setdefault(table.lower(), set()).add(column.lower())
+            return found
+    except sqlalchemy.exc.NoSuchModuleError:
+        raise MissingExtraError(f"Reading {shown.split(':')[0]}", "database") from None
+    except (sqlalchemy.exc.SQLAlchemyError, OSError) as error:
+        raise ReadError(
+            shown, f"cannot be opened: {_first_line(error)}. Check address, name and password."
+        ) from None
+
+
+def address(source: str) -> str:
+    """The address with the driver that is installed."""
+    return re.sub(r"^postgresql:", "postgresql+psycopg:", source)
+
+
+def hide_password(source: str) -> str:
+    """The address as it may be shown: without a password."""
+    return re.sub(r"(://[^:/@]*):[^@]*@", r"\1:…@", source)
+
+
+def _first_line(error: BaseException) -> str:
+    text = hide_password(str(getattr(error, "orig", None) or error)).strip()
+    return text.splitlines()[0] if text else type(error).__name__

@@ -1,0 +1,111 @@
+"""R2RML mappings: which columns of which tables become statements.
+
+A mapping is fitted to the tables that are there: what names a missing table or column is left out and reported, so that
+one mapping serves a whole database and its demo.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from veilgraph.errors import ReadError, UnknownNameError
+
+SHIPPED = Path(__file__).parent / "mappings"
+R2RML = "http://www.w3.org/ns/r2rml#"
+COLUMN = re.compile(r"(?<!\\)\{([^{}]+)\}")
+
+
+@dataclass(frozen=True)
+class FittedMapping:
+    """The part of a mapping that the tables can answer, as N-Triples, and what had to be left out."""
+
+    text: str
+    maps: int
+    left_out: tuple[str, ...]
+
+
+def shipped() -> list[str]:
+    """Names of the mappings that come with veilgraph."""
+    return sorted(path.stem for path in SHIPPED.glob("*.ttl"))
+
+
+def find_mapping(name: str) -> Path:
+    """The file of a mapping: a path, or the name of one that comes with veilgraph."""
+    if Path(name).is_file():
+        return Path(name)
+    if name in shipped():
+        return SHIPPED / f"{name}.ttl"
+    hint = f"Give a file (R2RML, Turtle) or one of: {', '.join(shipped())}."
+    raise UnknownNameError("mapping", name, shipped(), hint=hint)
+
+
+def fit(path: Path, tables: Mapping[str, set[str]]) -> FittedMapping:
+    """The mapping without what these tables (with their columns) do not have."""
+    import pyoxigraph
+
+    try:
+        with path.open("rb") as file:
+            triples: Any = list(pyoxigraph.parse(file, "text/turtle", base_iri="urn:mapping:"))
+    except (SyntaxError, OSError, ValueError) as error:
+        raise ReadError(path, f"is not a readable mapping (R2RML in Turtle): {error}") from None
+    about: dict[str, list[Any]] = {}
+    for triple in triples:
+        about.setdefault(str(triple.subject), []).append(triple)
+
+    def values(node: str, name: str) -> list[Any]:
+        return [t.object for t in about.get(node, ()) if t.predicate.value == R2RML + name]
+
+    def reach(node: str) -> list[Any]:
+        """Every triple below a node of the mapping; other maps it refers to are not entered."""
+        found = []
+        for triple in about.get(node, ()):
+            found.append(triple)
+            if isinstance(triple.object, pyoxigraph.BlankNode):
+                found += reach(str(triple.object))
+        return found
+
+    def columns(node: str) -> set[str]:
+        named: set[str] = set()
+        for triple in reach(node):
+            kind = triple.predicate.value.removeprefix(R2RML)
+            if kind in ("column", "child"):
+                named.add(triple.object.value.strip('"').lower())
+            elif kind == "template":
+                named |= {column.strip('"').lower() for column in COLUMN.findall(triple.object.value)}
+        return named
+
+    kept: list[Any] = []
+    left_out: list[str] = []
+    maps = [node for node in about if values(node, "logicalTable")]
+    if not maps:
+        raise ReadError(path, "holds no rr:logicalTable: it is not an R2RML mapping.")
+    count = 0
+    for node in maps:
+        logical = str(values(node, "logicalTable")[0])
+        table = next((v.value.strip('"').lower() for v in values(logical, "tableName")), None)
+        known = tables.get(table) if table is not None else None
+        if table is not None and known is None:
+            left_out.append(f"table {table}")
+            continue
+        drop: set[str] = set()
+        if known is not None:
+            subject = {c for v in values(node, "subjectMap") for c in columns(str(v))}
+            if missing := sorted(subject - known):
+                left_out.append(f"column {table}.{missing[0]}")
+                continue
+            for pair in map(str, values(node, "predicateObjectMap")):
+                if missing := sorted(columns(pair) - known):
+                    left_out.append(f"column {table}.{missing[0]}")
+                    drop.add(pair)
+        count += 1
+        for triple in about[node]:
+            if str(triple.object) not in drop:
+                kept.append(triple)
+                if isinstance(triple.object, pyoxigraph.BlankNode):
+                    kept += reach(str(triple.object))
+    text = "".join(f"{t.subject} {t.predicate} {t.object} .\n" for t in kept)
+    return FittedMapping(text, count, tuple(dict.fromkeys(left_out)))

@@ -1,0 +1,213 @@
+"""What unrestricted statements give away: predicates, and paths of two, from which confidential ones can be guessed.
+
+Differential privacy says nothing about statements nobody marked. If everyone on ward 3 has the same disease, naming the
+ward names the disease. For every confidential relation and every unrestricted way from a person to a value, a guesser is
+built: among the others with that value (the person is left out), which confidential value is commonest? People whose
+secret is guessed right, with enough confidence and better than the commonest secret of all would be, are *exposed*.
+
+Reads confidential data: all of it, without noise. For the curator; nothing of it is released.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from veilgraph.errors import UsageError
+from veilgraph.load import Graph, load
+from veilgraph.mark.rules import matching, unrestricted
+
+LARGEST = 20_000_000  # entries of a product of two steps; larger ones are not followed
+PATHS = 400  # of two steps, those over most people first
+
+
+@dataclass(frozen=True)
+class Suggestion:
+    """One way to guess one confidential relation."""
+
+    confidential: str
+    path: tuple[str, ...]  # relations from the person on; ^ means against its direction
+    exposed: int  # people whose secret is guessed right
+    by_chance: int  # of them, by the commonest secret of all
+    people: int  # with this kind of secret
+    confidence: float  # share of right guesses among those made
+    lift: float  # of the guesses: how many times likelier than for anybody
+    example: str
+
+    @property
+    def rule(self) -> dict[str, str]:
+        """The marking that closes this way: its first step."""
+        return {"relation": self.path[0].removeprefix("^")}
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain data."""
+        return {**asdict(self), "path": list(self.path), "rule": self.rule}
+
+
+def suggest(
+    graph: Graph | str | Path,
+    relations: Sequence[str] = (),
+    *,
+    confidence: float = 0.5,
+    lift: float = 2.0,
+    support: int = 5,
+    steps: int = 2,
+) -> list[Suggestion]:
+    """Ways from a person to a secret, the most dangerous first.
+
+    Secrets are the confidential statements of a marked graph, or those of ``relations``. A guess is made where at least
+    ``support`` others share the value and ``confidence`` of them share the secret, ``lift`` times more than of all people.
+    """
+    graph = load(graph)
+    if relations:
+        secret = np.isin(graph.train[:, 1], matching(graph, relations))
+        hidden, seen = graph.train[secret], graph.train[~secret]
+    elif graph.marks is not None:
+        hidden, seen = graph.train[graph.secret("train")], unrestricted(graph).train
+    else:
+        raise UsageError(
+            "nothing is marked: mark the graph first, or name confidential relations with --relation."
+        )
+    if steps not in (1, 2):
+        raise UsageError(f"paths have one or two steps, found {steps}")
+    names, found = list(graph.relations), []
+    ways = _Ways(seen, len(graph.entities), names)
+    for relation in np.unique(hidden[:, 1]):
+        target = _matrix(hidden[hidden[:, 1] == relation][:, [0, 2]], len(graph.entities))
+        people = np.flatnonzero(np.diff(target.indptr))
+        for path, values in ways.all(people, steps):
+            guess = _Guess(target, values, people, confidence, lift, support)
+            if guess.exposed > guess.by_chance:
+                found.append(
+                    Suggestion(
+                        names[relation],
+                        path,
+                        guess.exposed,
+                        guess.by_chance,
+                        len(people),
+                        guess.exposed / guess.made,
+                        guess.mean_lift,
+                        guess.example(graph, names[relation], path),
+                    )
+                )
+    return sorted(found, key=lambda s: (s.by_chance - s.exposed, len(s.path), s.path))
+
+
+def proposal(graph: Graph, suggestions: Sequence[Suggestion], exposed: int = 1) -> dict[str, Any]:
+    """The marks as they are plus the rules that close every way which exposes at least so many people."""
+    marks = graph.marks
+    rules = [dict(rule) for rule in marks.rules] if marks is not None else []
+    for suggestion in suggestions:
+        if suggestion.exposed - suggestion.by_chance >= exposed and suggestion.rule not in rules:
+            rules.append(suggestion.rule)
+    return {
+        "unit": marks.unit if marks is not None else "statement",
+        "per_unit": marks.per_unit if marks is not None else 1,
+        "rules": rules,
+    }
+
+
+def _matrix(pairs: np.ndarray, entities: int) -> sparse.csr_matrix:
+    found = sparse.csr_matrix(
+        (np.ones(len(pairs), np.int32), (pairs[:, 0], pairs[:, 1])), shape=(entities, entities)
+    )
+    found.data[:] = 1
+    return found
+
+
+class _Ways:
+    """Unrestricted ways from entities to values, one or two steps long, in either direction."""
+
+    def __init__(self, statements: np.ndarray, entities: int, names: list[str]) -> None:
+        self.single: dict[tuple[int, bool], sparse.csr_matrix] = {}
+        self.names = names
+        for relation in np.unique(statements[:, 1]):
+            pairs = statements[statements[:, 1] == relation]
+            self.single[(int(relation), False)] = _matrix(pairs[:, [0, 2]], entities)
+            self.single[(int(relation), True)] = _matrix(pairs[:, [2, 0]], entities)
+
+    def all(self, people: np.ndarray, steps: int) -> Iterator[tuple[tuple[str, ...], sparse.csr_matrix]]:
+        """Paths and, for every person, the values at their end."""
+        first = {}
+        for way, matrix in self.single.items():
+            own = matrix[people]
+            if own.nnz:
+                first[way] = own
+                yield (self._name(way),), matrix
+        if steps == 1:
+            return
+        pairs = [(a, b) for a in first for b in self.single if b != (a[0], not a[1])]
+        pairs.sort(key=lambda pair: -int((np.diff(first[pair[0]].indptr) > 0).sum()))
+        followed = 0
+        for a, b in pairs:
+            if followed == PATHS:
+                return
+            ends = np.diff(self.single[b].indptr)
+            reach = int(ends[self.single[a].indices].sum())
+            if not int(ends[first[a].indices].sum()) or reach > LARGEST:
+                continue
+            product = self.single[a] @ self.single[b]
+            product.data[:] = 1
+            followed += 1
+            yield (self._name(a), self._name(b)), product
+
+    def _name(self, way: tuple[int, bool]) -> str:
+        return ("^" if way[1] else "") + self.names[way[0]]
+
+
+class _Guess:
+    """The commonest secret among others with the same value, for every person."""
+
+    def __init__(
+        self,
+        target: sparse.csr_matrix,
+        values: sparse.csr_matrix,
+        people: np.ndarray,
+        confidence: float,
+        lift: float,
+        support: int,
+    ) -> None:
+        with_value = np.asarray(values.sum(0)).ravel()  # entities that share a value
+        together = (values[people].T @ target[people]).tocsr()  # value × secret
+        best = np.asarray(together.argmax(1)).ravel()
+        most = np.asarray(together.max(1).todense()).ravel()
+        usual = np.asarray(target.sum(0)).ravel() / len(people)  # how common a secret is
+        own = values[people]
+        rows = np.repeat(np.arange(len(people)), np.diff(own.indptr))
+        value = own.indices
+        guess = best[value]
+        right = np.asarray(target[people[rows], guess]).ravel().astype(np.int64)
+        others = with_value[value] - 1  # the person is left out
+        share = np.where(others >= support, (most[value] - right) / np.maximum(others, 1), 0.0)
+        gain = share / np.maximum(usual[guess], 1e-12)
+        worth = np.where((share >= confidence) & (gain >= lift), share, 0.0)
+        order = np.lexsort((-worth, rows))
+        first = np.r_[True, np.diff(rows[order]) > 0] if len(rows) else np.zeros(0, bool)
+        chosen = order[first]
+        chosen = chosen[worth[chosen] > 0]
+        self.made, self.exposed = len(chosen), int(right[chosen].sum())
+        commonest = int(usual.argmax())
+        whose = people[rows[chosen]]
+        self.by_chance = int(np.asarray(target[whose, commonest]).sum()) if len(chosen) else 0
+        self.mean_lift = float(gain[chosen].mean()) if len(chosen) else 0.0
+        hits = chosen[right[chosen] > 0]
+        strongest = hits[np.argmax(share[hits] * others[hits])] if len(hits) else None
+        self._found = (
+            None
+            if strongest is None
+            else (value[strongest], guess[strongest], share[strongest], others[strongest], gain[strongest])
+        )
+
+    def example(self, graph: Graph, relation: str, path: tuple[str, ...]) -> str:
+        """The strongest guess in words; names no person."""
+        assert self._found is not None
+        value, guess, share, others, gain = self._found
+        return (
+            f"of {int(others) + 1:,} entities that reach {graph.entities[value]} by {' / '.join(path)}, {share:.0%} have "
+            f"{relation} {graph.entities[guess]} ({gain:.1f} × as many as of all)"
+        )

@@ -1,0 +1,239 @@
+"""Databases through R2RML: real SQLite, real DuckDB, a real PostgreSQL server on loopback."""
+
+from __future__ import annotations
+
+import contextlib
+import gzip
+import os
+import shutil
+import socket
+import sqlite3
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from veilgraph.errors import InputError, ReadError, UnknownNameError
+from veilgraph.load import Graph, load
+from veilgraph.load.database import hide_password
+from veilgraph.load.datasets import data_folder
+from veilgraph.load.mapping import find_mapping, fit, shipped
+
+pytest.importorskip("morph_kgc")
+
+MAPPING = """
+@prefix rr: <http://www.w3.org/ns/r2rml#> .
+@prefix h: <urn:h:> .
+<#patient> rr:logicalTable [ rr:tableName "patient" ] ;
+    rr:subjectMap [ rr:template "urn:h:patient/{id}" ] ;
+    rr:predicateObjectMap [ rr:predicate h:onWard ; rr:objectMap [ rr:template "urn:h:ward/{ward}" ] ] ;
+    rr:predicateObjectMap [ rr:predicate h:bornIn ; rr:objectMap [ rr:template "urn:h:place/{birthplace}" ] ] .
+<#diagnosis> rr:logicalTable [ rr:sqlQuery "SELECT patient, code FROM diagnosis WHERE code <> 'none'" ] ;
+    rr:subjectMap [ rr:template "urn:h:patient/{patient}" ] ;
+    rr:predicateObjectMap [ rr:predicate h:hasDiagnosis ; rr:objectMap [ rr:template "urn:h:diagnosis/{code}" ] ] .
+<#surgery> rr:logicalTable [ rr:tableName "surgery" ] ;
+    rr:subjectMap [ rr:template "urn:h:patient/{patient}" ] ;
+    rr:predicateObjectMap [ rr:predicate h:underwent ; rr:objectMap [ rr:template "urn:h:surgery/{kind}" ] ] .
+"""
+TABLES = (
+    "CREATE TABLE patient (id INTEGER, ward VARCHAR(20))",
+    "INSERT INTO patient VALUES (1, 'north'), (2, 'south'), (3, NULL)",
+    "CREATE TABLE diagnosis (patient INTEGER, code VARCHAR(20))",
+    "INSERT INTO diagnosis VALUES (1, 'I10'), (2, 'I10'), (2, 'E 11'), (2, 'E 11'), (3, 'none')",
+)
+EXPECTED = {
+    ("urn:h:patient/1", "urn:h:onWard", "urn:h:ward/north"),
+    ("urn:h:patient/2", "urn:h:onWard", "urn:h:ward/south"),
+    ("urn:h:patient/1", "urn:h:hasDiagnosis", "urn:h:diagnosis/I10"),
+    ("urn:h:patient/2", "urn:h:hasDiagnosis", "urn:h:diagnosis/I10"),
+    ("urn:h:patient/2", "urn:h:hasDiagnosis", "urn:h:diagnosis/E%2011"),
+}
+
+
+def named(graph: Graph) -> set[tuple[str, str, str]]:
+    return {(graph.entities[h], graph.relations[r], graph.entities[t]) for h, r, t in graph.triples}
+
+
+@pytest.fixture
+def mapping(tmp_path: Path) -> str:
+    path = tmp_path / "mapping.ttl"
+    path.write_text(MAPPING, encoding="utf-8")
+    return str(path)
+
+
+def test_sqlite(tmp_path: Path, mapping: str) -> None:
+    with contextlib.closing(sqlite3.connect(tmp_path / "h.db")) as connection:
+        for line in TABLES:
+            connection.execute(line)
+        connection.commit()
+    graph = load(f"sqlite:///{tmp_path / 'h.db'}", mapping=mapping)
+    assert named(graph) == EXPECTED
+    assert graph.source == ""  # an address may hold a password: it is not kept
+
+
+def test_duckdb(tmp_path: Path, mapping: str) -> None:
+    duckdb = pytest.importorskip("duckdb")
+    pytest.importorskip("duckdb_engine")
+    with duckdb.connect(str(tmp_path / "h.duckdb")) as connection:
+        for line in TABLES:
+            connection.execute(line)
+    assert named(load(f"duckdb:///{tmp_path / 'h.duckdb'}", mapping=mapping)) == EXPECTED
+
+
+def _postgres_folder() -> Path | None:
+    """Where PostgreSQL's own programs are; Debian keeps initdb out of the PATH."""
+    found = [Path(p).parent for p in [shutil.which("initdb")] if p]
+    found += sorted(Path("/usr/lib/postgresql").glob("*/bin"), reverse=True)
+    return next(
+        (folder for folder in found if (folder / "initdb").is_file() and (folder / "postgres").is_file()),
+        None,
+    )
+
+
+@pytest.fixture
+def postgres(tmp_path: Path) -> Iterator[str]:
+    """A server of our own: a fresh data folder, a free port on loopback, gone after the test."""
+    programs = _postgres_folder()
+    if programs is None:
+        pytest.skip("PostgreSQL is not installed (Debian: apt install postgresql)")
+    pytest.importorskip("psycopg")
+    user: str | int | None = None
+    data = tmp_path / "postgres"
+    data.mkdir()
+    if os.geteuid() == 0:  # the server refuses to run as root
+        try:
+            shutil.chown(data, "postgres", "postgres")
+        except LookupError:
+            pytest.skip("PostgreSQL does not run as root and there is no user postgres")
+        for folder in [tmp_path, *tmp_path.parents]:
+            if folder == Path("/"):
+                break
+            with contextlib.suppress(PermissionError):
+                folder.chmod(folder.stat().st_mode | 0o011)
+        user = "postgres"
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+
+    def run(*words: str) -> None:
+        done = subprocess.run(
+            words, user=user, capture_output=True, text=True, check=False, cwd=data, timeout=60
+        )
+        if done.returncode:
+            pytest.skip(f"PostgreSQL cannot be started here: {done.stderr.strip()[-300:]}")
+
+    run(
+        str(programs / "initdb"),
+        "-D",
+        str(data / "db"),
+        "-U",
+        "curator",
+        "--auth=trust",
+        "-E",
+        "UTF8",
+        "--no-sync",
+    )
+    options = f"-p {port} -c listen_addresses=127.0.0.1 -c unix_socket_directories= -c fsync=off"
+    run(
+        str(programs / "pg_ctl"),
+        "-D",
+        str(data / "db"),
+        "-w",
+        "-l",
+        str(data / "log"),
+        "-o",
+        options,
+        "start",
+    )
+    try:
+        yield f"postgresql://curator:secret@127.0.0.1:{port}/postgres"
+    finally:
+        subprocess.run(
+            [str(programs / "pg_ctl"), "-D", str(data / "db"), "-m", "immediate", "stop"],
+            user=user, capture_output=True, check=False, cwd=data,
+        )  # fmt: skip
+
+
+def test_postgresql(postgres: str, mapping: str) -> None:
+    import psycopg
+
+    with psycopg.connect(postgres) as connection:
+        for line in TABLES:
+            connection.execute(line)
+    assert named(load(postgres, mapping=mapping)) == EXPECTED
+    with pytest.raises(ReadError) as error:
+        load(postgres.replace("/postgres", "/nowhere"), mapping=mapping)
+    assert "secret" not in str(error.value)
+    assert "nowhere" in str(error.value)
+
+
+def test_what_is_missing_is_left_out_and_said(
+    tmp_path: Path, mapping: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    fitted = fit(Path(mapping), {"patient": {"id", "ward"}, "diagnosis": {"patient", "code"}})
+    assert fitted.left_out == ("column patient.birthplace", "table surgery")
+    assert fitted.maps == 2
+    assert "birthplace" not in fitted.text
+
+
+def test_bad_addresses_and_mappings_are_explained(tmp_path: Path, mapping: str) -> None:
+    with pytest.raises(ReadError, match="needs a mapping"):
+        load("sqlite:///h.db")
+    with pytest.raises(ReadError, match="no such file"):
+        load(f"sqlite:///{tmp_path / 'none.db'}", mapping=mapping)
+    with pytest.raises(ReadError) as error:
+        load("postgresql://curator:secret@127.0.0.1:1/h", mapping=mapping)
+    assert "secret" not in str(error.value)
+    with pytest.raises(UnknownNameError, match="mimic-iii"):
+        load("sqlite:///h.db", mapping="mimic")
+    (tmp_path / "bad.ttl").write_text("this is <no mapping")
+    (tmp_path / "empty.ttl").write_text("<urn:a> <urn:b> <urn:c> .")
+    (tmp_path / "h.db").write_bytes(b"no database" * 100)
+    sqlite3.connect(tmp_path / "e.db").close()
+    (tmp_path / "e.db").touch()
+    for name, database in (
+        ("bad.ttl", "e.db"),
+        ("empty.ttl", "e.db"),
+        ("mapping.ttl", "h.db"),
+        ("mapping.ttl", "e.db"),
+    ):
+        with pytest.raises(InputError):
+            load(f"sqlite:///{tmp_path / database}", mapping=str(tmp_path / name))
+    assert hide_password("postgresql://me:pa:ss@host/db") == "postgresql://me:…@host/db"
+
+
+def test_a_folder_of_tables(tmp_path: Path, mapping: str) -> None:
+    folder = tmp_path / "tables"
+    folder.mkdir()
+    (folder / "PATIENT.csv").write_text("ID,WARD\n1,north\n2,south\n3,\n")
+    with gzip.open(folder / "diagnosis.csv.gz", "wt") as file:
+        file.write('Patient,Code\n1,I10\n2,"I10"\n2,"E 11"\n2,"E 11"\n3,none\n')
+    assert named(load(f"tables:{folder}", mapping=mapping)) == EXPECTED
+    with pytest.raises(ReadError, match="none that a shipped mapping knows"):
+        load(f"tables:{folder}")
+    with pytest.raises(ReadError, match="no CSV file"):
+        load(f"tables:{tmp_path / 'postgres'}")
+
+
+@pytest.mark.parametrize("name", shipped())
+def test_shipped_mappings_are_whole(name: str) -> None:
+    """Every relation of a shipped mapping's marks is a relation of the mapping."""
+    text = find_mapping(name).read_text(encoding="utf-8")
+    assert text.count("rr:logicalTable") >= 10
+
+
+@pytest.mark.parametrize(
+    ("folder", "mapping", "least"),
+    [
+        ("mimic-iii-demo", "mimic-iii", 40_000),
+        ("eicu-demo/subset174", "eicu", 15_000),
+        ("synthea-sample", "synthea", 40_000),
+    ],
+)
+def test_clinical_demos(folder: str, mapping: str, least: int) -> None:
+    if not (data_folder() / folder).is_dir():
+        pytest.skip(f"{folder} is not in {data_folder()}")
+    graph = load(f"tables:{data_folder() / folder}")
+    assert len(graph) > least
+    assert all(name.startswith(f"urn:{mapping.split('-')[0]}:") for name in graph.relations)
