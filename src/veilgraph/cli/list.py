@@ -1,4 +1,4 @@
-"""veil list models|mechanisms|attacks|losses|optimisers|readers|formats|datasets|settings"""
+"""veil list models|mechanisms|attacks|losses|optimisers|readers|mappings|formats|datasets|settings"""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ KINDS = (
     "losses",
     "optimisers",
     "readers",
+    "mappings",
     "formats",
     "datasets",
     "settings",
@@ -72,6 +73,13 @@ def _readers() -> list[dict[str, Any]]:
     from veilgraph.load import READERS
 
     return [{"name": r.name, "reads": str(type(r).__doc__), "example": r.example} for r in READERS]
+
+
+def _mappings() -> list[dict[str, Any]]:
+    from veilgraph.load.mapping import find_mapping, shipped
+
+    lines = {name: find_mapping(name).read_text(encoding="utf-8").splitlines()[0] for name in shipped()}
+    return [{"name": name, "what": line.lstrip("# ")} for name, line in lines.items()]
 
 
 def _formats() -> list[dict[str, Any]]:

@@ -24,6 +24,9 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--mapping", help="R2RML: a file, or the name of one that comes with veilgraph (veil list mappings)"
     )
+    parser.add_argument(
+        "--no-marks", action="store_true", help="do not apply the rules that come with the mapping"
+    )
     parser.add_argument("--out", help="where to save the graph; without it, only report")
     parser.add_argument("--force", action="store_true", help="replace a graph that is there")
     parser.add_argument(
@@ -49,7 +52,9 @@ def run(options: argparse.Namespace) -> dict[str, Any]:
     from veilgraph.errors import UsageError
     from veilgraph.load import check, fix, load, save, split
     from veilgraph.load.database import hide_password
+    from veilgraph.load.mapping import marks_beside
     from veilgraph.load.store import check_target
+    from veilgraph.mark import mark_by_rules
 
     if options.out:
         check_target(options.out, force=options.force)
@@ -85,7 +90,10 @@ def run(options: argparse.Namespace) -> dict[str, Any]:
         seed=options.seed,
     )
     seconds = time.perf_counter() - began
-    findings = check(graph)
+    findings, beside = check(graph), None
+    if "mapping" in graph.extra and not options.no_marks:
+        beside = marks_beside(options.mapping or graph.extra["mapping"])
+        graph = graph.with_marks(mark_by_rules(graph, beside, absent=True)) if beside else graph
     if options.fix:
         graph = fix(graph)
     if options.split:
@@ -100,6 +108,10 @@ def run(options: argparse.Namespace) -> dict[str, Any]:
         "splits": {name: len(array) for name, array in graph.splits.items()},
         "findings": [vars(finding) for finding in findings],
         "fixed": options.fix,
+        "mapping": graph.extra.get("mapping"),
+        "left_out": graph.extra.get("left_out", []),
+        "marks": str(beside.name) if beside else None,
+        "confidential": sum(int(graph.secret(name).sum()) for name in graph.splits),
         "seconds": round(seconds, 3),
         "triples_per_second": round(len(graph) / seconds),
     }
@@ -120,6 +132,13 @@ def show(result: dict[str, Any]) -> None:
         },
         result["source"],
     )
+    if result["left_out"]:
+        note(f"{result['mapping']}: left out, because it is not there: {', '.join(result['left_out'])}")
+    if result["marks"]:
+        note(
+            f"{result['confidential']:,} statements are confidential by {result['marks']} (--no-marks leaves it out; "
+            "veil mark changes it)."
+        )
     done = "dropped" if result["fixed"] else "found"
     for finding in result["findings"]:
         note(

@@ -1,4 +1,4 @@
-"""veil mark GRAPH --relation hasDiagnosis --unit head"""
+"""veil mark GRAPH --relation hasDiagnosis --unit head · veil mark suggest GRAPH"""
 
 from __future__ import annotations
 
@@ -8,7 +8,12 @@ from typing import Any
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     """Flags of this verb."""
-    parser.add_argument("graph", help="a saved graph folder (veil load … --out GRAPH)")
+    parser.add_argument(
+        "words",
+        nargs="+",
+        metavar="[suggest] GRAPH",
+        help="a saved graph folder (veil load … --out GRAPH); suggest before it shows what unrestricted statements give away",
+    )
     which = parser.add_argument_group("what is confidential", "several rules mark what any of them names")
     which.add_argument(
         "--relation", action="append", default=[], help="a relation's name, or a glob; may be repeated"
@@ -21,6 +26,9 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     )
     which.add_argument(
         "--query", help="a SPARQL query that returns the statements; @FILE reads it from a file"
+    )
+    which.add_argument(
+        "--rules", metavar="FILE", help="a file like marks.yaml, e.g. one that veil mark suggest wrote"
     )
     which.add_argument("--random-share", type=float, metavar="SHARE", help="a random share, for experiments")
     which.add_argument("--everything", action="store_true", help="every statement")
@@ -36,18 +44,31 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         metavar="M",
         help="most statements of one unit a private step reads (default 10)",
     )
-    parser.add_argument("--out", help="save here instead of into GRAPH itself")
+    parser.add_argument("--out", help="save here instead of into GRAPH itself (suggest: the proposed rules)")
+    ways = parser.add_argument_group("suggest", "which guesses count")
+    ways.add_argument(
+        "--confidence", type=float, default=0.5, help="share of others with the secret (default 0.5)"
+    )
+    ways.add_argument("--lift", type=float, default=2.0, help="times likelier than for anybody (default 2)")
+    ways.add_argument("--support", type=int, default=5, help="others that share the value (default 5)")
+    ways.add_argument("--steps", type=int, default=2, choices=(1, 2), help="longest path (default 2)")
+    ways.add_argument("--top", type=int, default=15, help="ways shown (default 15; --json has all)")
 
 
 def run(options: argparse.Namespace) -> dict[str, Any]:
-    """Mark and save."""
+    """Mark and save, or look for what gives secrets away."""
     from pathlib import Path
 
     from veilgraph.errors import InputError, UsageError
     from veilgraph.load import load, save
     from veilgraph.load.store import is_graph_folder
-    from veilgraph.mark import mark, summarise
+    from veilgraph.mark import mark, mark_by_rules, summarise
 
+    *before, options.graph = options.words
+    if before not in ([], ["suggest"]):
+        raise UsageError(f"expected «veil mark GRAPH» or «veil mark suggest GRAPH», found {options.words}.")
+    if before:
+        return _suggest(options)
     if not options.out and not is_graph_folder(options.graph):
         raise UsageError(
             f"{options.graph} is no saved graph: marks are stored with the graph. Say where with --out."
@@ -59,27 +80,71 @@ def run(options: argparse.Namespace) -> dict[str, Any]:
         except (OSError, UnicodeDecodeError) as error:
             raise InputError(f"{query[1:]} cannot be read: {error}") from None
     graph = load(options.graph)
-    marks = mark(
-        graph,
-        relations=options.relation,
-        types=options.type,
-        statements=options.statements,
-        query=query,
-        random_share=options.random_share,
-        everything=options.everything,
-        seed=options.seed,
-        unit=options.unit,
-        per_unit=options.per_unit,
+    named = (
+        options.relation,
+        options.type,
+        options.statements,
+        query,
+        options.random_share,
+        options.everything,
+    )
+    if options.rules and any(rule not in (None, False, []) for rule in named):
+        raise UsageError(
+            "--rules says all there is to say: leave the other rules out, or write them into the file."
+        )
+    marks = (
+        mark_by_rules(graph, options.rules)
+        if options.rules
+        else mark(
+            graph,
+            relations=options.relation,
+            types=options.type,
+            statements=options.statements,
+            query=query,
+            random_share=options.random_share,
+            everything=options.everything,
+            seed=options.seed,
+            unit=options.unit,
+            per_unit=options.per_unit,
+        )
     )
     graph, target = graph.with_marks(marks), options.out or options.graph
     save(graph, target, force=not options.out)
     return {"graph": target, **summarise(graph), "rules": [dict(rule) for rule in marks.rules]}
 
 
+def _suggest(options: argparse.Namespace) -> dict[str, Any]:
+    from pathlib import Path
+
+    import yaml
+
+    from veilgraph.files import write_text
+    from veilgraph.load import load
+    from veilgraph.mark import proposal, suggest
+
+    graph = load(options.graph)
+    chosen = {key: getattr(options, key) for key in ("confidence", "lift", "support", "steps")}
+    found = suggest(graph, options.relation, **chosen)
+    rules = proposal(graph, found)
+    if options.out:
+        write_text(Path(options.out), yaml.safe_dump(rules, sort_keys=False, allow_unicode=True))
+    ways = [way.as_dict() for way in found]
+    return {
+        "graph": options.graph,
+        "suggestions": ways,
+        "proposal": rules,
+        "out": options.out,
+        "top": options.top,
+    }
+
+
 def show(result: dict[str, Any]) -> None:
     """For people."""
     from veilgraph.cli.terminal import facts, note, table
 
+    if "suggestions" in result:
+        _show_suggestions(result)
+        return
     sees = result["outsider_sees"]
     facts(
         {
@@ -102,3 +167,26 @@ def show(result: dict[str, Any]) -> None:
         f"confidential statements, {sees['of_them_in_unrestricted_statements']:,} also occur in unrestricted ones and "
         f"{sees['of_them_known_by_name_only']:,} are known by name only."
     )
+
+
+def _show_suggestions(result: dict[str, Any]) -> None:
+    from veilgraph.cli.terminal import note, table
+
+    ways = result["suggestions"]
+    if not ways:
+        note("No unrestricted predicate, nor a path of two, guesses a secret better than chance.")
+        return
+    columns = ("confidential", "can be guessed from", "exposed", "by chance", "people", "right", "lift")
+    table(
+        columns,
+        [
+            (w["confidential"], " / ".join(w["path"]), w["exposed"], w["by_chance"], w["people"],
+             f"{w['confidence']:.0%}", f"{w['lift']:.1f}")
+            for w in ways[: result["top"]]
+        ],
+    )  # fmt: skip
+    note(f"For example: {ways[0]['example']}.")
+    if len(ways) > result["top"]:
+        note(f"{len(ways) - result['top']:,} more with --json or --top.")
+    where = result["out"] or "FILE (add --out FILE to write them)"
+    note(f"Rules that close these ways at their first step: veil mark {result['graph']} --rules {where}")

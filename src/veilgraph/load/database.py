@@ -72,7 +72,9 @@ def materialise(url: str, shown: str, mapping: Path, options: ReadOptions, names
         except (ValueError, KeyError, SystemExit) as error:
             raise ReadError(mapping, f"cannot be carried out: {_first_line(error)}") from None
     text = "".join(f"{line} .\n" for line in lines)
-    return parse(io.BytesIO(text.encode()), "application/n-triples", shown, options, names)
+    parts = parse(io.BytesIO(text.encode()), "application/n-triples", shown, options, names)
+    parts.extra = {"mapping": mapping.stem, "left_out": list(fitted.left_out)}
+    return parts
 
 
 def tables_of(url: str, shown: str) -> dict[str, set[str]]:

@@ -43,6 +43,14 @@ def find_mapping(name: str) -> Path:
     raise UnknownNameError("mapping", name, shipped(), hint=hint)
 
 
+def marks_beside(mapping: str) -> Path | None:
+    """The rules that come with a shipped mapping, or lie beside a mapping's file: which predicates are confidential."""
+    for path in (Path(mapping).with_suffix(".marks.yaml"), SHIPPED / f"{mapping}.marks.yaml"):
+        if path.is_file():
+            return path
+    return None
+
+
 def fit(path: Path, tables: Mapping[str, set[str]]) -> FittedMapping:
     """The mapping without what these tables (with their columns) do not have."""
     import pyoxigraph

@@ -2,8 +2,19 @@
 
 from __future__ import annotations
 
-from veilgraph.mark.rules import mark, may_be_confidential, unknown_relations, unrestricted
+from veilgraph.mark.rules import mark, mark_by_rules, may_be_confidential, unknown_relations, unrestricted
+from veilgraph.mark.suggest import proposal, suggest
 from veilgraph.mark.summary import summarise
 from veilgraph.mark.units import units
 
-__all__ = ["mark", "may_be_confidential", "summarise", "units", "unknown_relations", "unrestricted"]
+__all__ = [
+    "mark",
+    "mark_by_rules",
+    "may_be_confidential",
+    "proposal",
+    "suggest",
+    "summarise",
+    "units",
+    "unknown_relations",
+    "unrestricted",
+]

@@ -7,12 +7,13 @@ stored with the graph.
 from __future__ import annotations
 
 import fnmatch
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from veilgraph.config import read_yaml
 from veilgraph.errors import ConfigError, InputError, UnknownNameError, UsageError
 from veilgraph.load import Graph, load
 from veilgraph.load.marks import Marks
@@ -74,6 +75,35 @@ def mark(
     edges = np.cumsum([len(array) for array in graph.splits.values()])[:-1]
     masks = dict(zip(graph.splits, np.split(joined, edges)))
     return Marks(masks, unit, cap, tuple(rule for rule, _ in found))
+
+
+def mark_by_rules(graph: Graph, rules: str | Path | Mapping[str, Any], *, absent: bool = False) -> Marks:
+    """Marks from a document like a graph's marks.yaml: unit, per_unit and a list of rules.
+
+    ``absent`` allows rules about relations the graph does not have (a mapping's rules, where a table was missing).
+    """
+    document = rules if isinstance(rules, Mapping) else read_yaml(Path(rules))
+    given: dict[str, Any] = {"relations": [], "types": []}
+    for rule in document.get("rules") or []:
+        if not isinstance(rule, Mapping):
+            raise ConfigError(f"a rule is a line like «relation: NAME», found {rule!r}")
+        kind = next(iter(rule), None)
+        if kind == "relation":
+            given["relations"].append(str(rule[kind]))
+        elif kind == "type":
+            given["types"].append(str(rule[kind]))
+        elif kind in ("statements", "query", "random_share", "everything") and kind not in given:
+            given |= {key: rule[key] for key in (kind, "seed") if key in rule}
+        else:
+            raise ConfigError(
+                f"rule {dict(rule)!r} is not one of relation, type, statements, query, random_share, everything "
+                "(the last four once at most)"
+            )
+    if absent:
+        names = list(graph.relations)
+        given["relations"] = [p for p in given["relations"] if fnmatch.filter(names, p) or p in names]
+    per_unit = document.get("per_unit")
+    return mark(graph, unit=str(document.get("unit", "statement")), per_unit=per_unit, **given)
 
 
 def matching(graph: Graph, patterns: Sequence[str]) -> list[int]:

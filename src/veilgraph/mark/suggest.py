@@ -193,7 +193,7 @@ class _Guess:
         self.made, self.exposed = len(chosen), int(right[chosen].sum())
         commonest = int(usual.argmax())
         whose = people[rows[chosen]]
-        self.by_chance = int(np.asarray(target[whose, commonest]).sum()) if len(chosen) else 0
+        self.by_chance = int(target[:, [commonest]].toarray()[whose].sum())
         self.mean_lift = float(gain[chosen].mean()) if len(chosen) else 0.0
         hits = chosen[right[chosen] > 0]
         strongest = hits[np.argmax(share[hits] * others[hits])] if len(hits) else None

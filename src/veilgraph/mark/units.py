@@ -2,8 +2,8 @@
 
 ``statement``   the statement itself (copies of it count as one unit)
 ``head``        all confidential statements with the same head, e.g. everything about one patient
-``group:KEY``   all confidential statements of heads that share the value of the relation KEY (an address, a record);
-                a head without that value is its own group
+``group:KEY``   all confidential statements of heads that share the value of the relation KEY (an address, a record, the
+                patient of a stay); a head without that value is its own group, and so in the group it names
 
 With ``group``, the value is read from all statements of KEY, of every split (the smallest, if there are several). A
 confidential one belongs to the unit of its own head: removing that unit removes whatever it had grouped, so no
@@ -40,12 +40,11 @@ def units(graph: Graph, split: str = "train") -> np.ndarray:
 
 
 def _groups(graph: Graph, key: str) -> np.ndarray:
-    """The group of every entity: entities + the value of its key, or itself."""
-    count = len(graph.entities)
-    groups = np.arange(count, dtype=np.int64)
+    """The group of every entity: the value of its key, or itself."""
+    groups = np.arange(len(graph.entities), dtype=np.int64)
     named = graph.triples[graph.triples[:, 1] == graph.relations.id(key)].astype(np.int64)
     order = np.lexsort((named[:, 2], named[:, 0]))[::-1]  # of several values the smallest counts
-    groups[named[order, 0]] = count + named[order, 2]
+    groups[named[order, 0]] = named[order, 2]
     return groups
 
 
