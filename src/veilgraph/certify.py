@@ -55,6 +55,7 @@ def _uncharged(run: Run) -> list[str]:
     if not run.config.private:
         return []
     from veilgraph.account.events import gaussian, together
+    from veilgraph.train.private import quantile
     from veilgraph.train.private.marginals import Counting
     from veilgraph.train.private.plan import step_event
     from veilgraph.train.private.setup import COUNT_NOISE, terms_of_facts
@@ -67,7 +68,11 @@ def _uncharged(run: Run) -> list[str]:
     counts = together(*counting.events(run.config.prior_noise or 0.0))
     if (run.folder / MARGINALS).exists() and counts not in events:
         reasons.append("the ledger does not charge the noisy marginals")
-    step = step_event(run.config, terms_of_facts(run.facts, run.config))
+    terms = terms_of_facts(run.facts, run.config)
+    step = step_event(run.config, terms)
+    asked = quantile.event(terms.expected / terms.rate)
+    if run.config.clip_quantile is not None and run.ledger.found("clip") is not None and asked not in events:
+        reasons.append("the ledger does not charge the histogram its clip norm was found by")
     taken = [event["of"] for event in events if event["event"] == "repeated"]
     if any(event != step for event in taken) or (run.config.private_steps and not taken):
         reasons.append("the ledger's private steps are not those of config.yaml")

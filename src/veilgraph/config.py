@@ -165,6 +165,13 @@ class TrainConfig:
         "entities",
     )
     clip: float | None = _setting(None, float, "Largest gradient norm of one unit.", low=1e-9, high=1e9)
+    clip_quantile: float | None = _setting(
+        None,
+        float,
+        "Clip at this quantile of the units' gradient norms instead, found with noise and charged.",
+        low=0.01,
+        high=0.99,
+    )
     noise_multiplier: float | None = _setting(
         None, float, "Noise in units of the clip; from epsilon, if not given.", low=1e-3, high=1e7
     )

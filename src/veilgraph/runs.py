@@ -151,6 +151,11 @@ class Run:
         found = self.ledger.spent(self.config.delta or DELTA).epsilon
         return found if found < math.inf else None
 
+    @property
+    def clip_norm(self) -> float | None:
+        """What private steps clipped a unit's gradient to: as found privately, or as set."""
+        return (self.ledger.found("clip") or self.config.clip) if self.config.private else None
+
     # --- what it promises ------------------------------------------------------------------------------------------
     @property
     def certificate(self) -> dict[str, Any]:
@@ -337,10 +342,8 @@ class Run:
 
     def forget_after(self, epoch: int) -> None:
         """Drop trace lines later than the checkpoint: those epochs are run again."""
-        lines = [line for line in self.trace if line.get("epoch", 0) <= epoch]
-        write_text(
-            self.folder / TRACE, "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in lines)
-        )
+        kept = (line for line in self.trace if line.get("epoch", 0) <= epoch)
+        write_text(self.folder / TRACE, "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in kept))
 
     # --- using --------------------------------------------------------------------------------------------------
     def evaluate(self, split: str = "test", **options: Any) -> dict[str, Any]:

@@ -51,6 +51,10 @@ class Ledger:
         """Whether nothing without a guarantee was ever released."""
         return all(is_private(event) for event in self.events)
 
+    def found(self, key: str) -> Any:
+        """What was written down under this key beside a charge (the result of a release), if anything."""
+        return next((line[key] for line in self.lines if key in line), None)
+
     def charge(self, event: Event, what: str, **more: Any) -> None:
         """Write a charge and see it on disk; only then may its noise be drawn."""
         entry = {"what": what, **more, "charge": event}

@@ -65,7 +65,7 @@ def summary(finished: Any) -> dict[str, Any]:
         "unit": finished.facts["unit"] if config.private else None,
         "noise_multiplier": config.noise_multiplier,
         "sample_rate": config.sample_rate if config.private else None,
-        "clip_norm": config.clip if config.private else None,
+        "clip_norm": finished.clip_norm,
         "private_steps": config.private_steps if config.private else None,
     }
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -16,9 +17,10 @@ from torch import Tensor
 
 from veilgraph.account.calibrate import steps_left
 from veilgraph.account.epsilon import COARSE, spent
-from veilgraph.account.events import Event, repeated
+from veilgraph.account.events import Event, nothing, repeated
 from veilgraph.account.ledger import Ledger
 from veilgraph.config import TrainConfig
+from veilgraph.errors import BudgetError
 from veilgraph.load.graph import Graph
 from veilgraph.mark import may_be_confidential, unknown_relations
 from veilgraph.mark.units import capped, units
@@ -29,7 +31,8 @@ from veilgraph.train import negatives
 from veilgraph.train.gradients import QueryBatch, Rows, TripleBatch
 from veilgraph.train.optim import Optimiser, merge
 from veilgraph.train.plan import Batch, OrdinaryPlan, objective_of
-from veilgraph.train.private.clip import Clip, ClippedSum, Into
+from veilgraph.train.private import quantile
+from veilgraph.train.private.clip import NOWHERE, Clip, ClippedSum, Into
 from veilgraph.train.private.gauss import Noise
 from veilgraph.train.private.mechanisms import Step, Terms, mechanism_class
 from veilgraph.train.private.sample import PoissonSampler, pieces
@@ -78,7 +81,9 @@ class PrivatePlan:
         unit_of = units(graph)
         kept = capped(unit_of, terms.per_unit, noise.coins())
         self.statements = statements[kept].astype(np.int64)
-        self.sampler = PoissonSampler(unit_of[kept], terms.rate)
+        self.unit_of, self.units = unit_of[kept], terms.expected / terms.rate
+        self.sampler = PoissonSampler(self.unit_of, terms.rate)
+        self.clip_settled = False
         self.several = terms.per_unit > 1
         self.entities = len(graph.entities)
         self.paid, self.block = 0, 1
@@ -131,6 +136,7 @@ class PrivatePlan:
                 self.seconds[key] += value
             self.ordinary.seconds = dict.fromkeys(self.ordinary.seconds, 0.0)
             return loss
+        self._settle_clip(p)
         if not self._pay():
             return 0.0
         share = rate / (self.config.learning_rate or 1.0)
@@ -157,6 +163,32 @@ class PrivatePlan:
             self.paid = wanted
         self.paid -= 1
         return True
+
+    def _settle_clip(self, p: Parameters) -> None:
+        """The clip norm at a private quantile of the gradient norms, once: charged, then drawn, then written down."""
+        share = self.config.clip_quantile
+        if share is None or self.clip_settled:
+            return
+        found = self.ledger.found("clip")
+        if found is None:
+            event, budget = quantile.event(self.units), self.config.epsilon
+            after = spent([*self.ledger.events, event], self.config.delta or 0.0).epsilon
+            if budget is not None and self.ledger.private and after > budget:
+                raise BudgetError(
+                    f"finding a clip norm would bring ε to {after:.3g}, beyond the budget of {budget:g}. "
+                    "Set --clip instead of --clip-quantile, or raise --epsilon."
+                )
+            self.ledger.charge(event, "clip norm: noisy histogram of gradient norms")
+            sampler = PoissonSampler(self.unit_of, quantile.rate(self.units))
+            chosen, owner = sampler.draw(self.noise.coins())
+            statements = torch.from_numpy(self.statements.take(chosen, 0))
+            self.mechanism.catch_up(p, None, None)
+            norms = self._sum(p, statements, torch.from_numpy(owner), self._negatives(0), NOWHERE).norms
+            found = quantile.quantile(norms.numpy(), share, self.noise)
+            self.ledger.charge(nothing(), "clip norm", clip=found)
+        self.clip = replace(self.clip, norm=found)
+        self.mechanism.clip = self.clip
+        self.clip_settled = True
 
     def _private(
         self, p: Parameters, optimisers: dict[str, Optimiser], batch: PrivateStep, rate: float

@@ -21,6 +21,7 @@ from veilgraph.models.base import Model
 from veilgraph.rng import Streams
 from veilgraph.runs import DELTA
 from veilgraph.train.defaults import complete
+from veilgraph.train.private import quantile
 from veilgraph.train.private.gauss import source
 from veilgraph.train.private.marginals import Counting, counting_of
 from veilgraph.train.private.mechanisms import Terms, mechanism_class
@@ -31,7 +32,15 @@ PRIOR_SHARE = 0.7  # of the budget (in zero-concentrated terms) for the prior, w
 LEARN_STEPS, LEARN_SIZE = 8, 0.3  # over all statements, for relations that start at zero
 CORRECT_STEPS, CORRECT_SIZE = 2, 0.01  # over all statements, for what unrestricted ones have taught
 CORRECT_NEGATIVES = 64  # few, because every row that is met takes a whole small step
-OF_STEPS = ("private_steps", "mechanism", "private_optimiser", "sample_rate", "noise_multiplier", "clip")
+OF_STEPS = (
+    "private_steps",
+    "mechanism",
+    "private_optimiser",
+    "sample_rate",
+    "noise_multiplier",
+    "clip",
+    "clip_quantile",
+)
 FEWEST = 100.0  # a noisy count below this is taken for this
 
 
@@ -148,6 +157,8 @@ def _noise(config: TrainConfig, terms: Terms, counting: Counting, ledger: Ledger
     already = [event for event in ledger.events if event["event"] != "non-private"]
     if config.prior == "marginals":
         already += counting.events(config.prior_noise or 1.0)
+    if config.clip_quantile is not None:
+        already.append(quantile.event(terms.expected / terms.rate))
     if not config.private_steps:
         return 1.0
 
