@@ -33,9 +33,11 @@ __all__ = [
     "membership",
     "open_run",
     "predict",
+    "rehearse",
     "resume",
     "save",
     "split",
+    "suggest",
     "train",
     "tune",
     "verify",
@@ -55,9 +57,11 @@ _HOMES = {
     "membership": ("veilgraph.attack.membership", "membership"),
     "open_run": ("veilgraph.runs", "open_run"),
     "predict": ("veilgraph.evaluate", "predict"),
+    "rehearse": ("veilgraph.train.rehearse", "rehearse"),
     "resume": ("veilgraph.train", "resume"),
     "save": ("veilgraph.load.store", "save"),
     "split": ("veilgraph.load.split", "split"),
+    "suggest": ("veilgraph.mark.suggest", "suggest"),
     "train": ("veilgraph.train", "train"),
     "tune": ("veilgraph.train.tune", "tune"),
     "verify": ("veilgraph.certify", "verify"),
@@ -98,6 +102,8 @@ if TYPE_CHECKING:
     from veilgraph.load.split import split
     from veilgraph.load.store import save
     from veilgraph.mark.rules import mark as mark
+    from veilgraph.mark.suggest import suggest as suggest
     from veilgraph.runs import Run, open_run
     from veilgraph.train import resume, train
+    from veilgraph.train.rehearse import rehearse as rehearse
     from veilgraph.train.tune import tune

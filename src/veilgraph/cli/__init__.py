@@ -14,6 +14,7 @@ VERBS = {
     "demo": "The whole story on a built-in hospital graph.",
     "load": "Read a graph from any source, check it, and save it as a folder.",
     "mark": "Say which statements are confidential, and whose they are.",
+    "plan": "Rehearse on unrestricted statements what privacy would cost at several ε.",
     "train": "Learn embeddings of a graph.",
     "resume": "Continue a training that was stopped.",
     "evaluate": "Rank held-out statements among all entities.",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -15,6 +16,8 @@ th { text-align: left } td.number { text-align: right; font-variant-numeric: tab
 .wide { overflow-x: auto } footer { margin-top: 3rem; color: #5b6b7b; font-size: .85rem }
 @media print { body { margin: 0 } .warn { border: 1px solid #e09b1a } }
 """
+
+COLOURS = ("#1f6feb", "#d1672a", "#2c974b", "#8250df", "#cf222e", "#57606a", "#bf8700", "#0550ae")
 
 
 def page(title: str, lead: str, warning: str, sections: Sequence[tuple[str, str]], footer: str) -> str:
@@ -56,13 +59,12 @@ def _cell(value: Any) -> str:
 def curve(series: Mapping[str, Sequence[tuple[float, float]]], x_label: str, description: str) -> str:
     """Lines over a common x axis, each scaled to its own range, as an SVG with alternative text."""
     width, height, left, bottom = 720, 260, 56, 36
-    colours = ("#1f6feb", "#d1672a", "#2c974b")
     all_x = [x for points in series.values() for x, _ in points]
     if not all_x:
         return ""
     low_x, high_x = min(all_x), max(max(all_x), min(all_x) + 1e-9)
     parts: list[str] = []
-    for (name, points), colour in zip(series.items(), colours):
+    for (name, points), colour in zip(series.items(), COLOURS):
         values = [y for _, y in points]
         low, high = min(values), max(max(values), min(values) + 1e-9)
         at = " ".join(
@@ -99,5 +101,76 @@ def bars(values: Mapping[str, float], description: str) -> str:
         )
     return (
         f"<svg role='img' viewBox='0 0 {width} {len(values) * row + 8}' font-family='system-ui, sans-serif' font-size='13'>"
+        f"<title>{html.escape(description)}</title>{''.join(parts)}</svg>"
+    )
+
+
+def lines(
+    series: Mapping[str, Sequence[tuple[float, float]]],
+    x_label: str,
+    y_label: str,
+    description: str,
+    *,
+    across: Mapping[str, float] | None = None,
+    logarithmic: bool = False,
+) -> str:
+    """Lines on common axes, and levels drawn ``across``, as an SVG with alternative text."""
+    width, height, left, right, top, bottom = 720, 340, 64, 170, 18, 48
+    points = [point for found in series.values() for point in found]
+    if not points:
+        return ""
+    level = dict(across or {})
+
+    def place(x: float) -> float:
+        return math.log(x) if logarithmic else x
+
+    low_x, high_x = min(place(x) for x, _ in points), max(place(x) for x, _ in points)
+    high_x = max(high_x, low_x + 1e-9)
+    low_y = min([0.0, *(y for _, y in points), *level.values()])
+    high_y = max([low_y + 1e-9, *(y for _, y in points), *level.values()]) * 1.05
+
+    def at(x: float, y: float) -> tuple[float, float]:
+        across_x = left + (place(x) - low_x) / (high_x - low_x) * (width - left - right)
+        return across_x, height - bottom - (y - low_y) / (high_y - low_y) * (height - top - bottom)
+
+    parts = []
+    for tick in range(5):
+        value = low_y + (high_y - low_y) * tick / 4
+        y = at(points[0][0], value)[1]
+        parts.append(
+            f"<line x1='{left}' y1='{y:.1f}' x2='{width - right}' y2='{y:.1f}' stroke='#e6ebf0'/>"
+            f"<text x='{left - 8}' y='{y + 4:.1f}' text-anchor='end' fill='#5b6b7b'>{value:.3g}</text>"
+        )
+    for x in sorted({x for x, _ in points})[:: max(1, len({x for x, _ in points}) // 8)]:
+        parts.append(
+            f"<text x='{at(x, low_y)[0]:.1f}' y='{height - bottom + 18}' text-anchor='middle' fill='#5b6b7b'>{x:g}</text>"
+        )
+    labels: list[tuple[float, str, str]] = []
+    for i, (name, found) in enumerate(series.items()):
+        colour = COLOURS[i % len(COLOURS)]
+        path = [at(x, y) for x, y in sorted(found)]
+        drawn = " ".join(f"{x:.1f},{y:.1f}" for x, y in path)
+        parts.append(f"<polyline fill='none' stroke='{colour}' stroke-width='2.5' points='{drawn}'/>")
+        if len(path) <= 40:
+            parts += [f"<circle cx='{x:.1f}' cy='{y:.1f}' r='3.5' fill='{colour}'/>" for x, y in path]
+        labels.append((path[-1][1], name, colour))
+    for name, value in level.items():
+        y = at(points[0][0], value)[1]
+        parts.append(
+            f"<line x1='{left}' y1='{y:.1f}' x2='{width - right}' y2='{y:.1f}' stroke='#8a98a8' stroke-dasharray='6 4'/>"
+        )
+        labels.append((y, name, "#5b6b7b"))
+    lowest = -1e9
+    for y, name, colour in sorted(labels):
+        lowest = max(y, lowest + 16)
+        parts.append(
+            f"<text x='{width - right + 8}' y='{lowest + 4:.1f}' fill='{colour}'>{html.escape(name)}</text>"
+        )
+    parts.append(
+        f"<text x='{left}' y='{height - 8}' fill='#1d2733'>{html.escape(x_label)}</text>"
+        f"<text x='{left}' y='12' fill='#1d2733'>{html.escape(y_label)}</text>"
+    )
+    return (
+        f"<svg role='img' viewBox='0 0 {width} {height}' font-family='system-ui, sans-serif' font-size='13'>"
         f"<title>{html.escape(description)}</title>{''.join(parts)}</svg>"
     )
