@@ -32,10 +32,11 @@ FB15K237: dict[str, dict[str, Any]] = {  # what differs from the defaults
 WN18RR: dict[str, dict[str, Any]] = {
     "transe": {"margin": 5.0, "schedule": "linear", "epochs": 110, "validate_every": 22},
     "distmult": {
+        "dimension": 512,
         "regulariser_weight": 0.1,
-        "dropout": 0.3,
+        "dropout": 0.4,
         "schedule": "linear",
-        "epochs": 40,
+        "epochs": 60,
         "validate_every": 20,
     },
     "complex": {},

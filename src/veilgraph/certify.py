@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +16,10 @@ if TYPE_CHECKING:
 
 
 def certify(run: Run) -> dict[str, Any]:
-    """Write certificate.json for the vectors as they are."""
+    """Write certificate.json for the vectors as they are; refused where the folder shows more than the ledger charges."""
+    reasons = _uncharged(run)
+    if reasons:
+        raise VerificationError(f"{run.folder} cannot be certified: {'; '.join(reasons)}.")
     document = _build(run)
     write_json(run.folder / CERTIFICATE, document)
     return document
@@ -54,31 +58,50 @@ def _uncharged(run: Run) -> list[str]:
     """What the folder shows was done but the ledger does not charge."""
     if not run.config.private:
         return []
-    from veilgraph.account.events import gaussian, together
+    from veilgraph.account.epsilon import COARSE, spent
+    from veilgraph.account.events import gaussian
     from veilgraph.train.private import quantile
-    from veilgraph.train.private.marginals import Counting
     from veilgraph.train.private.plan import step_event
     from veilgraph.train.private.setup import COUNT_NOISE, terms_of_facts
 
-    events, reasons = run.ledger.events, []
+    config, events, reasons = run.config, run.ledger.events, []
     if gaussian(COUNT_NOISE) not in events:
         reasons.append("the ledger does not charge the noisy number of units")
-    per_unit, entities, relations = (int(run.facts[key]) for key in ("per_unit", "entities", "relations"))
-    counting = Counting(float(run.facts["units"]), per_unit, entities, relations)
-    counts = together(*counting.events(run.config.prior_noise or 0.0))
-    if (run.folder / MARGINALS).exists() and counts not in events:
+    there = (run.folder / MARGINALS).exists()
+    if (there or config.prior == "marginals") and not any(
+        _pays(e, config.prior_noise or 0.0) for e in events
+    ):
         reasons.append("the ledger does not charge the noisy marginals")
-    terms = terms_of_facts(run.facts, run.config)
-    step = step_event(run.config, terms)
+    if config.prior == "marginals" and not there:
+        reasons.append(f"{MARGINALS} is missing")
+    try:
+        terms = terms_of_facts(run.facts, config)
+    except (KeyError, TypeError, ValueError):
+        return [*reasons, "config.yaml does not say how many units there are"]
+    step = step_event(config, terms)
+    taken = [event for event in events if event["event"] == "repeated"]
     asked = quantile.event(terms.expected / terms.rate)
-    if run.config.clip_quantile is not None and run.ledger.found("clip") is not None and asked not in events:
+    if config.clip_quantile is not None and taken and asked not in events:
         reasons.append("the ledger does not charge the histogram its clip norm was found by")
-    taken = [event["of"] for event in events if event["event"] == "repeated"]
-    if any(event != step for event in taken) or (run.config.private_steps and not taken):
+    if any(event["of"] != step for event in taken):
         reasons.append("the ledger's private steps are not those of config.yaml")
+    missing = sum(int(event["times"]) for event in taken) < (config.private_steps or 0)
+    more = spent([*events, step], config.delta or DELTA, grid=COARSE).epsilon if missing else 0.0
+    if missing and (config.epsilon is None or more <= config.epsilon):
+        reasons.append(
+            "the ledger charges fewer private steps than config.yaml says, and the budget allowed more"
+        )
     if not any(line.get("digest") == run.config.digest for line in run.ledger.lines):
         reasons.append("config.yaml is not the one the training began with")
     return reasons
+
+
+def _pays(event: Mapping[str, Any], multiplier: float) -> bool:
+    """Whether an event is made of Gaussian releases that together cost as much as one of this multiplier."""
+    parts = event["all"] if event["event"] == "together" else [event]
+    if not multiplier or not parts or any(part["event"] != "gaussian" for part in parts):
+        return False
+    return bool(sum(part["noise_multiplier"] ** -2 for part in parts) >= (1 - 1e-9) * multiplier**-2)
 
 
 def _build(run: Run) -> dict[str, Any]:
@@ -86,7 +109,9 @@ def _build(run: Run) -> dict[str, Any]:
     read = "none" if run.guarantee == "none" else "confidential statements were not read"
     promise = {
         "guarantee": run.guarantee,
-        "mechanism": run.config.mechanism if run.config.private else read,
+        "mechanism": (run.config.mechanism if run.config.private_steps else "marginals")
+        if run.config.private
+        else read,
         **{key: run.facts[key] for key in ("unit", "per_unit", "commitment", "may_be_confidential")},
     }
     return certificate.build(run.folder, run.ledger, promise, run.config.delta or DELTA)

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from veilgraph.errors import UnknownNameError, UsageError
+from veilgraph.errors import UnknownNameError, UsageError, VerificationError
 from veilgraph.files import write_json, write_tensors
 from veilgraph.runs import CERTIFICATE, CONFIG, ENTITIES, LEDGER, MARGINALS, RELATIONS, VOCABULARY, WEIGHTS
 
@@ -204,7 +204,12 @@ def _sum_of_moduli() -> object:
 
 def _run(run: Run, folder: Path) -> None:
     """Only files that may be published; nothing that was measured on confidential statements is among them."""
+    from veilgraph.certify import verify
+
     run.require_finished()
+    found = verify(run)
+    if not found["valid"]:
+        raise VerificationError(f"{run.folder} is not to be published: {'; '.join(found['reasons'])}")
     for name in PUBLISHED:
         if (run.folder / name).exists():
             shutil.copyfile(run.folder / name, folder / name)

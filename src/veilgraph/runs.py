@@ -7,6 +7,7 @@
     entities.safetensors     a row per entity            checkpoint.safetensors   only while training
     relations.safetensors    a row per relation
     vocabulary.parquet       the names of the rows
+    marginals.safetensors    noisy counts, if any (and weights.safetensors, of models that have some)
 
 A hash of confidential data is confidential (whoever guesses a statement can test the guess), so config.yaml holds a
 commitment: a keyed hash under a salt that stays with the curator. No statement is in the folder; nothing is pickled.

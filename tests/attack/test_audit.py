@@ -15,6 +15,7 @@ from veilgraph.load import Graph, load, split
 from veilgraph.mark import mark, units
 from veilgraph.train.private import mechanisms, separable
 from veilgraph.train.private.clip import factors, squares
+from veilgraph.train.private.marginals import Counting
 from veilgraph.train.private.mechanisms import mechanism_class
 
 # Few full-batch steps of TransE, whose gradients are large from the start: the strongest test per second.
@@ -78,6 +79,23 @@ def test_sound_mechanisms_are_consistent(name: str, small: Graph) -> None:
     found = audit(small, **{**STRONG, "mechanism": name})
     assert found["verdict"] == "consistent"
     assert found["epsilon_claimed"] <= 1.0
+
+
+COUNTS = {"model": "marginals", "epsilon": 1.0, "threads": 1, "canaries": 1000}
+
+
+def test_counts_are_consistent(small: Graph) -> None:
+    found = audit(small, **COUNTS)
+    assert found["verdict"] == "consistent"
+    assert found["epsilon_lower_bound"] < 1.0
+
+
+def test_counts_with_too_little_noise_are_caught(small: Graph, monkeypatch: pytest.MonkeyPatch) -> None:
+    real = Counting.deviation
+    monkeypatch.setattr(Counting, "deviation", lambda self, multiplier: real(self, multiplier) / 10)
+    found = audit(small, **COUNTS)
+    assert found["verdict"] == "violated"
+    assert found["epsilon_lower_bound"] > 1.0
 
 
 def test_touched_rows_are_caught(small: Graph) -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from tests.privacy import private_run
 from veilgraph.certify import certify, verify
-from veilgraph.errors import BudgetError
+from veilgraph.errors import BudgetError, VerificationError
 from veilgraph.load import Graph
 from veilgraph.mark import mark
 from veilgraph.runs import Run
@@ -59,7 +59,8 @@ def test_clip_quantile_is_charged_and_written_down(hospital: Graph, tmp_path: Pa
     path = run.folder / "ledger.jsonl"
     lines = path.read_text(encoding="utf-8").splitlines(keepends=True)
     path.write_text("".join(line for line in lines if "histogram" not in line), encoding="utf-8")
-    certify(Run.open(run.folder))
+    with pytest.raises(VerificationError, match="histogram"):
+        certify(Run.open(run.folder))
     assert any("histogram" in reason for reason in verify(Run.open(run.folder))["reasons"])
 
 

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from tests.privacy import QUICK, private_run
-from veilgraph.certify import certify, verify
+from veilgraph.certify import _build, certify, verify
 from veilgraph.errors import BudgetError, PrivacyError, RunError, VerificationError
 from veilgraph.files import as_json, read_tensors
 from veilgraph.load import Graph, save
@@ -114,13 +114,17 @@ class Stop(Exception):
     """Raised in the middle of a training."""
 
 
-def interrupted(graph: Graph, out: Path) -> None:
+def stopped(graph: Graph, out: Path, **settings: object) -> None:
     def stop(progress: Progress) -> None:
         if progress.step >= 6:
             raise Stop
 
+    private_run(graph, out, listener=stop, checkpoint_seconds=0, private_steps=40, epochs=1, **settings)
+
+
+def interrupted(graph: Graph, out: Path) -> None:
     with pytest.raises(Stop):
-        private_run(graph, out, listener=stop, checkpoint_seconds=0, private_steps=40, epochs=1)
+        stopped(graph, out)
 
 
 @pytest.mark.parametrize("cut", ["gone", "shorter"])
@@ -166,16 +170,81 @@ def test_blocks_of_charges_follow_a_public_schedule(hospital: Graph, tmp_path: P
     assert sum(blocks[0]) == 60
 
 
-def test_a_charge_cannot_be_left_out_and_certified_again(hospital: Graph, tmp_path: Path) -> None:
-    run = private_run(hospital, tmp_path / "run", prior="marginals")
+def without(run: Run, words: str, keep: int = 0) -> None:
+    """The run's ledger without the lines that have these words (but the first few of them), certified again if it can be."""
     path = run.folder / "ledger.jsonl"
-    lines = path.read_text(encoding="utf-8").splitlines(keepends=True)
-    for left_out in ("noisy marginals", "private steps", "noisy number"):
-        path.write_text("".join(line for line in lines if left_out not in line), encoding="utf-8")
+    lines, met = [], 0
+    for line in path.read_text(encoding="utf-8").splitlines(keepends=True):
+        met += words in line
+        if words not in line or met <= keep:
+            lines.append(line)
+    path.write_text("".join(lines), encoding="utf-8")
+    with pytest.raises(VerificationError, match="cannot be certified"):
         certify(Run.open(run.folder))
-        assert not verify(Run.open(run.folder))["valid"], left_out
-    path.write_text("".join(lines) + "junk", encoding="utf-8")
+    document = _build(Run.open(run.folder))  # somebody who writes a certificate by hand
+    (run.folder / "certificate.json").write_text(as_json(document), encoding="utf-8")
+
+
+@pytest.mark.parametrize("left_out", ["noisy marginals", "private steps", "noisy number"])
+def test_a_charge_cannot_be_left_out_and_certified_again(
+    left_out: str, hospital: Graph, tmp_path: Path
+) -> None:
+    run = private_run(hospital, tmp_path / "run", prior="marginals")
+    without(run, left_out)
     assert not verify(Run.open(run.folder))["valid"]
+
+
+def test_counts_stay_paid_for_when_their_file_is_gone(hospital: Graph, tmp_path: Path) -> None:
+    """The vectors of a run without steps are made from the counts: deleting the counts does not undo that."""
+    run = train(hospital, out=tmp_path / "run", model="complex", dimension=8, epsilon=1.0, threads=1)
+    (run.folder / "marginals.safetensors").unlink()
+    without(run, "noisy marginals")
+    assert not verify(Run.open(run.folder))["valid"]
+
+
+def test_fewer_steps_than_were_taken_are_not_believed(hospital: Graph, tmp_path: Path) -> None:
+    run = private_run(hospital, tmp_path / "run")
+    assert len([line for line in run.ledger.lines if "private steps" in line["what"]]) > 1
+    without(run, "private steps", keep=1)
+    assert any("fewer" in reason for reason in verify(Run.open(run.folder))["reasons"])
+
+
+def test_junk_behind_the_ledger_fails(hospital: Graph, tmp_path: Path) -> None:
+    run = private_run(hospital, tmp_path / "run")
+    with (run.folder / "ledger.jsonl").open("a", encoding="utf-8") as file:
+        file.write("junk")
+    assert not verify(Run.open(run.folder))["valid"]
+
+
+def test_counts_lost_in_a_crash_are_drawn_again_under_their_charge(
+    hospital: Graph, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing was released: one charge, one release. Once there is a checkpoint, a missing file is refused."""
+    from veilgraph.train import priors
+
+    def crash(*given: object) -> None:
+        raise Stop
+
+    monkeypatch.setattr(priors, "write_tensors", crash)
+    with pytest.raises(Stop):
+        train(hospital, out=tmp_path / "run", model="marginals", epsilon=1.0, threads=1)
+    monkeypatch.undo()
+    run = resume(tmp_path / "run", graph=hospital)
+    assert [line["what"] for line in run.ledger.lines].count("noisy marginals") == 1
+    assert verify(run)["valid"]
+    with pytest.raises(Stop):
+        stopped(hospital, tmp_path / "other", prior="marginals")
+    (tmp_path / "other" / "marginals.safetensors").rename(tmp_path / "kept")
+    with pytest.raises(VerificationError, match="is gone"):
+        resume(tmp_path / "other", graph=hospital)
+    (tmp_path / "kept").rename(tmp_path / "other" / "marginals.safetensors")
+    resume(tmp_path / "other", graph=hospital)
+
+
+def test_a_run_without_its_certificate_is_certified_on_resume(hospital: Graph, tmp_path: Path) -> None:
+    run = private_run(hospital, tmp_path / "run")
+    (run.folder / "certificate.json").unlink()
+    assert verify(resume(run.folder, graph=hospital))["valid"]
 
 
 def test_added_words_in_a_certificate_fail(hospital: Graph, tmp_path: Path) -> None:

@@ -50,6 +50,8 @@ def _groups(graph: Graph, key: str) -> np.ndarray:
 
 def capped(unit_of: np.ndarray, cap: int, rng: np.random.Generator) -> np.ndarray:
     """Which statements a private step may read: at most ``cap`` of each unit, drawn without looking at other units."""
+    if not len(unit_of):
+        return np.zeros(0, bool)
     order = np.lexsort((rng.random(len(unit_of)), unit_of))
     ordered = unit_of[order]
     first = np.r_[True, ordered[1:] != ordered[:-1]]

@@ -17,7 +17,7 @@ from veilgraph.files import read_tensors
 from veilgraph.load import Graph, load
 from veilgraph.load.marks import Marks
 from veilgraph.mark import mark
-from veilgraph.runs import CONFIG, CURATOR, Run, check_target
+from veilgraph.runs import CERTIFICATE, CONFIG, CURATOR, Run, check_target
 from veilgraph.train.defaults import complete
 from veilgraph.train.loop import CHECKPOINT_SECONDS, Listener
 from veilgraph.train.plan import OrdinaryPlan, refuse
@@ -55,9 +55,9 @@ def train(
     graph = load(graph)
     graph = graph if marks is None else graph.with_marks(marks)
     check_target(Path(out))
-    if not len(graph.train):
-        raise InputError(f"{graph.source or 'the graph'} has no training statement.")
     config = TrainConfig.of(settings)
+    if not len(graph.train) and not config.private:  # (in a private training that would be telling)
+        raise InputError(f"{graph.source or 'the graph'} has no training statement.")
     config = config.with_values(threads=machine.prepare(config.threads))
     scorer = models.model_class(config.model)
     if config.drop_confidential and graph.marks is None:
@@ -114,8 +114,11 @@ def resume(
     Reads confidential data and releases: as ``train``.
     """
     run = Run.open(folder)
-    if run.finished:
+    if run.finished and (run.folder / CERTIFICATE).is_file():
         raise RunError(f"{folder} is finished already: there is nothing to resume.")
+    if run.finished:  # stopped between its vectors and its certificate
+        certify(run)
+        return run
     if not any(line.get("digest") == run.config.digest for line in run.ledger.lines):
         raise RunError(
             f"{run.folder / CONFIG} was changed after the training began: what was paid for is no longer what would be "

@@ -11,7 +11,7 @@ from veilgraph.account.epsilon import spent
 from veilgraph.account.events import together
 from veilgraph.account.ledger import Ledger
 from veilgraph.config import TrainConfig
-from veilgraph.errors import BudgetError
+from veilgraph.errors import BudgetError, VerificationError
 from veilgraph.files import read_tensors, write_tensors
 from veilgraph.load.graph import Graph
 from veilgraph.models.base import Model
@@ -19,7 +19,7 @@ from veilgraph.models.prior import Prior
 from veilgraph.runs import DELTA, LEDGER, MARGINALS
 from veilgraph.train.private.gauss import source
 from veilgraph.train.private.marginals import MOST_ROLES, Counting, release
-from veilgraph.train.state import TrainingState
+from veilgraph.train.state import CHECKPOINT, TrainingState
 
 
 def attach_prior(
@@ -32,25 +32,21 @@ def attach_prior(
 ) -> None:
     """Give the state its prior: the one in the folder, or a new one.
 
+    A charge pays for one release. Where a process died after the charge and before the counts were written (the file
+    appears as a whole or not at all), nothing was released: they are drawn anew under the same charge. Once there is a
+    checkpoint they had been written: then a missing file is refused.
+
     Reads confidential data: counts of statements, in a private run with noise. Releases: the prior, charged first.
     """
     path = folder / MARGINALS if folder is not None else None
+    multiplier = (config.prior_noise or 0.0) if config.private else 0.0
+    if config.private:
+        assert folder is not None
+        _pay(Ledger(folder / LEDGER), config, counting, folder)
     if path is not None and path.exists():
         prior = Prior.of(read_tensors(path)[0])
     else:
         noise = source(secure=config.secure_noise, insecure_seed=config.insecure_noise_seed)
-        multiplier = 0.0
-        if config.private:
-            assert folder is not None
-            multiplier = config.prior_noise or 0.0
-            ledger, events = Ledger(folder / LEDGER), counting.events(multiplier)
-            after = spent([*ledger.events, *events], config.delta or DELTA).epsilon
-            if config.epsilon is not None and ledger.private and after > config.epsilon:
-                raise BudgetError(
-                    f"noisy marginals with noise {multiplier:.3g} would bring ε to {after:.3g}, beyond the budget of "
-                    f"{config.epsilon:g}. Raise --prior-noise or --epsilon, or use --prior none."
-                )
-            ledger.charge(together(*events), "noisy marginals")
         counted = graph if config.private else public.with_marks(None)
         prior = release(counted, public, counting, multiplier, noise)
         if path is not None:
@@ -58,6 +54,34 @@ def attach_prior(
     for p in (state.parameters, state.average):
         if p is not None:
             p.prior = prior
+
+
+def _pay(ledger: Ledger, config: TrainConfig, counting: Counting, folder: Path) -> None:
+    """Have the counts on the ledger, or see that they are."""
+    event, there = together(*counting.events(config.prior_noise or 0.0)), (folder / MARGINALS).exists()
+    if event in ledger.events:
+        if not there and (folder / CHECKPOINT).exists():
+            raise VerificationError(
+                f"{folder / MARGINALS} is gone: the counts that were paid for cannot be drawn again. Train anew."
+            )
+        return
+    if there:
+        raise VerificationError(
+            f"{folder / MARGINALS} is there, but the ledger does not charge it. Train anew."
+        )
+    check_counts(ledger, config, counting)
+    ledger.charge(event, "noisy marginals")
+
+
+def check_counts(ledger: Ledger, config: TrainConfig, counting: Counting) -> None:
+    """Raise if the counts would exceed the budget."""
+    events = counting.events(config.prior_noise or 0.0)
+    after = spent([*ledger.events, *events], config.delta or DELTA).epsilon
+    if config.epsilon is not None and ledger.private and after > config.epsilon:
+        raise BudgetError(
+            f"noisy marginals with noise {config.prior_noise:.3g} would bring ε to {after:.3g}, beyond the budget of "
+            f"{config.epsilon:g}. Raise --prior-noise or --epsilon, or use --prior none."
+        )
 
 
 def leave_it_to_prior(state: TrainingState, model: Model) -> None:

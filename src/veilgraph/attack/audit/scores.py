@@ -4,6 +4,7 @@ loss       how much better the canary scores than the same question with other t
 rank       where its tail stands among all entities
 movement   how far its own rows moved from where they began (the seed tells where): catches noise on touched rows only
 direction  how far they moved against the gradient the canary itself would have had at the beginning
+counts     how high its own two cells stand in the noisy counts, where there are any
 """
 
 from __future__ import annotations
@@ -32,9 +33,14 @@ def canary_scores(
     own = torch.stack([flat[:, 0], flat[:, 2]], 1)
     along = -(moved[own] * gradient[own]).sum((1, 2))
     length = (moved[own] ** 2).sum((1, 2))
+    scores = {"loss": loss, "rank": -rank, "movement": length, "direction": along}
+    if final.prior is not None:
+        cells = [
+            final.prior.gather(flat[:, 1], side, flat[:, [at]]) for side, at in (("tail", 2), ("head", 0))
+        ]
+        scores["counts"] = (cells[0] + cells[1]).squeeze(1)
     return {
-        name: np.asarray(value.reshape(count, per_unit).double().sum(1))
-        for name, value in (("loss", loss), ("rank", -rank), ("movement", length), ("direction", along))
+        name: np.asarray(value.reshape(count, per_unit).double().sum(1)) for name, value in scores.items()
     }
 
 

@@ -129,6 +129,9 @@ def _estimated(
 ) -> np.ndarray:
     """The table of ``known`` counts, in place, noisy and denoised where a confidential statement is possible."""
     relations, entities = len(known) // 2, known.shape[1]
+    secret = secret[
+        np.isin(secret[:, 1], possible)
+    ]  # a marked statement no public rule allows is not counted
     rows = np.concatenate([possible, relations + possible])
     counts = np.zeros_like(known)
     _count(counts.reshape(-1), secret, relations, entities)
@@ -205,7 +208,8 @@ def _exceeding(
     coins = noise.coins()
     lucky = coins.choice(total, int(coins.binomial(total, LARGE_CHANCE)), replace=False, shuffle=False)
     lucky = lucky[~np.isin(lucky, cells)]
-    drawn = scale * norm.isf(LARGE_CHANCE * coins.random(len(lucky)))  # a Gaussian, given that it passes
+    uniform = norm.cdf(noise.normal(len(lucky)))
+    drawn = scale * norm.isf(LARGE_CHANCE * uniform)  # a Gaussian, given that it passes
     cells, values = np.concatenate([cells, lucky]), np.concatenate([values, drawn])
     keep = values > threshold
     cells, values = cells[keep], values[keep]

@@ -21,6 +21,7 @@ from veilgraph.models.base import Model
 from veilgraph.rng import Streams
 from veilgraph.runs import DELTA
 from veilgraph.train.defaults import complete
+from veilgraph.train.priors import check_counts
 from veilgraph.train.private import quantile
 from veilgraph.train.private.gauss import source
 from veilgraph.train.private.marginals import Counting, counting_of
@@ -65,6 +66,8 @@ def settle(
     terms, counting = terms_of(graph, config, found), counting_of(graph, round(found, 1))
     if config.prior == "marginals" and config.prior_noise is None:
         config = config.with_values(prior_noise=_prior_noise(config, counting, ledger))
+    if config.prior == "marginals":
+        check_counts(ledger, config, counting)
     if config.noise_multiplier is None:
         config = config.with_values(noise_multiplier=_noise(config, terms, counting, ledger))
     privately = (

@@ -1,0 +1,40 @@
+"""The graphs of the experiments: benchmark folders, and clinical demos through their mappings; each saved once."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from veilgraph.errors import InputError
+from veilgraph.load import fix, load, save, split
+from veilgraph.load.datasets import data_folder, find
+
+TABLES = {"mimic-iii": "mimic-iii-demo", "eicu": "eicu-demo/subset174", "synthea": "synthea-sample"}
+ABSENT = {
+    "fb15k": "FB15k comes with Bordes et al. 2013 («Translating Embeddings for Modeling Multi-relational Data»)",
+    "yago3-10": "YAGO3-10 comes with Dettmers et al. 2018 («Convolutional 2D Knowledge Graph Embeddings»)",
+}
+
+
+def prepare(name: str, folder: Path) -> Path:
+    """A saved graph folder with train, valid and test, made if it is not there."""
+    target = folder / name
+    if target.is_dir():
+        return target
+    folder.mkdir(parents=True, exist_ok=True)
+    if name == "hospital":
+        graph = split(load("builtin:hospital", patients=500), valid=0.05, test=0.1)
+    elif name in TABLES:
+        source = data_folder() / TABLES[name]
+        if not source.is_dir():
+            raise InputError(
+                f"{source} is not there: it should hold the CSV files of the {name} demo. Set VEILGRAPH_DATA."
+            )
+        graph = split(load(f"tables:{source}", mapping=name), valid=0.1, test=0.1)
+    else:
+        if name in ABSENT and not (data_folder() / name).is_dir():
+            raise InputError(
+                f"{ABSENT[name]} and is not there: put train.txt, valid.txt and test.txt into {data_folder() / name}."
+            )
+        graph = fix(load(find(name)))
+    save(graph, target)
+    return target

@@ -1,0 +1,75 @@
+"""What an experiment can measure of a run. Each returns plain data; all are for the curator."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import torch
+
+from veilgraph.attack.standing import standing
+from veilgraph.load import Graph
+from veilgraph.runs import Run
+
+FIGURES = ("mrr", "mr", "hits@1", "hits@3", "hits@10")
+
+
+def link(run: Run, graph: Graph, more: dict[str, Any]) -> dict[str, Any]:
+    """Filtered ranks of the test split: all, confidential and unrestricted."""
+    found = run.evaluate("test", graph=graph)
+    parts = {kind: found[kind] for kind in ("confidential", "unrestricted") if kind in found}
+    return {
+        **{key: found[key] for key in FIGURES},
+        **{kind: {key: part[key] for key in FIGURES} for kind, part in parts.items()},
+    }
+
+
+def trace(run: Run, graph: Graph, more: dict[str, Any]) -> dict[str, Any]:
+    """Loss and ε after every epoch."""
+    keys = ("epoch", "loss", "private_loss", "epsilon")
+    return {"trace": [{key: line.get(key) for key in keys} for line in run.trace]}
+
+
+def ranks(run: Run, graph: Graph, more: dict[str, Any]) -> dict[str, Any]:
+    """Tail ranks of confidential training statements, and of held-out ones of the same kind as a control."""
+    rng = np.random.default_rng(0)
+    out: dict[str, Any] = {}
+    for name, split in (("members", "train"), ("non_members", "test")):
+        statements = graph.splits[split][graph.secret(split)]
+        chosen = statements[rng.permutation(len(statements))[: int(more.get("count", 1000))]]
+        ids = torch.from_numpy(chosen.astype(np.int64))
+        _, rank = standing(run.model, run.parameters, ids, "tail", bool(run.config.reciprocal))
+        out[name] = [int(value) for value in rank]
+    return {"ranks": out}
+
+
+def one_rank(run: Run, graph: Graph, more: dict[str, Any]) -> dict[str, Any]:
+    """The tail rank of statements named by their ids."""
+    ids = torch.tensor(more["statements"], dtype=torch.int64).reshape(-1, 3)
+    _, rank = standing(run.model, run.parameters, ids, "tail", bool(run.config.reciprocal))
+    return {"rank": [int(value) for value in rank]}
+
+
+def clusters(run: Run, graph: Graph, more: dict[str, Any]) -> dict[str, Any]:
+    """k-means clusters of the entities whose names begin with ``prefix``, for several k."""
+    from scipy.cluster.vq import kmeans2
+
+    chosen = [i for i, name in enumerate(graph.entities) if name.startswith(str(more["prefix"]))]
+    rows = run.parameters.entities[chosen].double().numpy()
+    rows = rows - rows.mean(0)
+    return {
+        "clusters": {
+            str(k): [int(label) for label in kmeans2(rows, k, iter=50, minit="++", seed=0)[1]]
+            for k in more["ks"]
+        }
+    }
+
+
+MEASURES: dict[str, Callable[[Run, Graph, dict[str, Any]], dict[str, Any]]] = {
+    "link": link,
+    "trace": trace,
+    "ranks": ranks,
+    "one_rank": one_rank,
+    "clusters": clusters,
+}
