@@ -24,6 +24,7 @@ VERBS = {
     "attack": "Attack a run: membership of statements.",
     "tune": "Search for good settings.",
     "export": "Write the vectors for other tools.",
+    "experiment": "Repeat a published table or figure, the paper's numbers beside ours.",
     "list": "What there is: models, losses, optimisers, readers, formats, datasets.",
     "bench": "Measure speed and quality beside other libraries.",
 }

@@ -1,4 +1,4 @@
-"""veil list models|mechanisms|attacks|losses|optimisers|readers|mappings|formats|datasets|settings"""
+"""veil list models|mechanisms|attacks|losses|optimisers|readers|mappings|formats|datasets|experiments|settings"""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ KINDS = (
     "mappings",
     "formats",
     "datasets",
+    "experiments",
     "settings",
 )
 
@@ -92,6 +93,12 @@ def _datasets() -> list[dict[str, Any]]:
     from veilgraph.load.datasets import known
 
     return known()
+
+
+def _experiments() -> list[dict[str, Any]]:
+    from veilgraph.experiments import available
+
+    return [{"name": name, "what": found.title} for name, found in available().items()]
 
 
 def _settings() -> list[dict[str, Any]]:

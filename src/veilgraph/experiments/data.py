@@ -7,6 +7,8 @@ from pathlib import Path
 from veilgraph.errors import InputError
 from veilgraph.load import fix, load, save, split
 from veilgraph.load.datasets import data_folder, find
+from veilgraph.load.mapping import marks_beside
+from veilgraph.mark import mark_by_rules
 
 TABLES = {"mimic-iii": "mimic-iii-demo", "eicu": "eicu-demo/subset174", "synthea": "synthea-sample"}
 ABSENT = {
@@ -29,7 +31,9 @@ def prepare(name: str, folder: Path) -> Path:
             raise InputError(
                 f"{source} is not there: it should hold the CSV files of the {name} demo. Set VEILGRAPH_DATA."
             )
-        graph = split(load(f"tables:{source}", mapping=name), valid=0.1, test=0.1)
+        graph, rules = load(f"tables:{source}", mapping=name), marks_beside(name)
+        assert rules is not None
+        graph = split(graph.with_marks(mark_by_rules(graph, rules, absent=True)), valid=0.1, test=0.1)
     else:
         if name in ABSENT and not (data_folder() / name).is_dir():
             raise InputError(
