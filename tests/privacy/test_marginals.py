@@ -301,3 +301,18 @@ def test_with_nothing_unrestricted_counts_decide(model: str, hospital: Graph, tm
         marked, out=tmp_path / "asked", model=model, dimension=16, epsilon=2.0, private_steps=2, threads=1
     )
     assert sum(e["times"] for e in asked.ledger.events if e["event"] == "repeated") == 2
+
+
+def test_distances_leave_unknown_relations_to_counts(hospital: Graph, tmp_path: Path) -> None:
+    """On them they are as good as counts alone; on all others as if confidential statements had been dropped."""
+    marked = hospital.with_marks(mark(hospital, relations=["has*", "takes"]))
+    settings = {"dimension": 16, "epochs": 4, "threads": 1, "seed": 0, "validate_every": 0}
+    private = train(marked, out=tmp_path / "private", model="transe", epsilon=20.0, **settings)
+    dropped = train(marked, out=tmp_path / "dropped", model="transe", drop_confidential=True, **settings)
+    counts = train(marked, out=tmp_path / "counts", model="marginals", epsilon=20.0, threads=1)
+    assert private.config.private_steps == 0
+    found, without, alone = (run.evaluate("test", graph=marked) for run in (private, dropped, counts))
+    assert found["unrestricted"]["mrr"] == pytest.approx(without["unrestricted"]["mrr"], abs=1e-9)
+    assert found["confidential"]["mrr"] == pytest.approx(alone["confidential"]["mrr"], abs=0.01)
+    asked = train(marked, out=tmp_path / "asked", model="transe", epsilon=20.0, private_steps=3, **settings)
+    assert sum(e["times"] for e in asked.ledger.events if e["event"] == "repeated") == 3

@@ -14,12 +14,15 @@ from veilgraph.config import TrainConfig
 from veilgraph.errors import BudgetError, VerificationError
 from veilgraph.files import read_tensors, write_tensors
 from veilgraph.load.graph import Graph
+from veilgraph.mark import unknown_relations
 from veilgraph.models.base import Model
 from veilgraph.models.prior import Prior
 from veilgraph.runs import DELTA, LEDGER, MARGINALS
 from veilgraph.train.private.gauss import source
 from veilgraph.train.private.marginals import MOST_ROLES, Counting, release
 from veilgraph.train.state import CHECKPOINT, TrainingState
+
+OUTWEIGHS = 1000.0  # distances are below a hundred or so
 
 
 def attach_prior(
@@ -29,12 +32,16 @@ def attach_prior(
     state: TrainingState,
     folder: Path | None,
     counting: Counting,
+    silent: bool,
 ) -> None:
     """Give the state its prior: the one in the folder, or a new one.
 
     A charge pays for one release. Where a process died after the charge and before the counts were written (the file
     appears as a whole or not at all), nothing was released: they are drawn anew under the same charge. Once there is a
     checkpoint they had been written: then a missing file is refused.
+
+    Models that zeros do not silence cannot keep quiet about relations unrestricted statements never speak of: there the
+    counts are made to outweigh them, and elsewhere to say nothing (post-processing, by public facts).
 
     Reads confidential data: counts of statements, in a private run with noise. Releases: the prior, charged first.
     """
@@ -49,11 +56,20 @@ def attach_prior(
         noise = source(secure=config.secure_noise, insecure_seed=config.insecure_noise_seed)
         counted = graph if config.private else public.with_marks(None)
         prior = release(counted, public, counting, multiplier, noise)
+        if config.private and not silent and len(public.train) and not config.private_steps:
+            prior = _decisive(prior, graph)
         if path is not None:
             write_tensors(path, prior.tensors())
     for p in (state.parameters, state.average):
         if p is not None:
             p.prior = prior
+
+
+def _decisive(prior: Prior, graph: Graph) -> Prior:
+    factor = torch.zeros(2 * prior.relations)
+    unknown = torch.from_numpy(unknown_relations(graph))
+    factor[torch.cat([unknown, unknown + prior.relations])] = OUTWEIGHS
+    return prior.times(factor)
 
 
 def _pay(ledger: Ledger, config: TrainConfig, counting: Counting, folder: Path) -> None:

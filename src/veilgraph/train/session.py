@@ -64,7 +64,7 @@ def run_training(
     if private is not None and model.silent_at_zero:
         _silence(state, graph, config)
     if config.prior == "marginals":
-        attach_prior(graph, public, config, state, folder, counting_of(graph, units))
+        attach_prior(graph, public, config, state, folder, counting_of(graph, units), model.silent_at_zero)
         if private is not None and not config.private_steps and not len(public.train):
             leave_it_to_prior(state, model)
     if folder is not None:

@@ -83,8 +83,9 @@ def _defaults(config: TrainConfig, graph: Graph, public: Graph, count: float) ->
     """Settings of the private part that were left open, from public facts.
 
     Few steps over all statements, with shrunk rows, where unrestricted statements have done most of the work: on the
-    relations they never speak of if there are any, else — carefully — on everything. Where nothing is unrestricted, all
-    of the budget goes to noisy counts, unless the user says something about steps (docs/benchmarks.md has the figures).
+    relations they never speak of if there are any, else — carefully — on everything. Where nothing is unrestricted, or
+    where a distance would have to learn such relations, all of the budget goes to noisy counts, unless the user says
+    something about steps (docs/benchmarks.md has the figures).
     """
     mixed, new = len(public.train) > 0, len(unknown_relations(graph)) > 0
     tables = config.private_parameters or ("relations" if mixed and new else "all")
@@ -97,7 +98,9 @@ def _defaults(config: TrainConfig, graph: Graph, public: Graph, count: float) ->
     if few and rate == 1 and optimiser == "row-adagrad":
         steps, size = (CORRECT_STEPS, CORRECT_SIZE) if correct else (LEARN_STEPS, LEARN_SIZE)
     asked = config.prior == "none" or any(getattr(config, name) is not None for name in OF_STEPS)
-    alone = config.model == "marginals" or not (mixed or asked)  # steps would lower what counts alone reach
+    silent = models.model_class(config.model).silent_at_zero
+    steps_help = mixed and (silent or not new)  # elsewhere they lower what counts alone reach
+    alone = config.model == "marginals" or not (steps_help or asked)
     chosen: dict[str, Any] = {
         "prior": config.prior or ("none" if few and not new else "marginals"),
         "delta": config.delta or DELTA,
