@@ -34,6 +34,7 @@ __all__ = [
     "open_run",
     "predict",
     "rehearse",
+    "report",
     "resume",
     "save",
     "split",
@@ -58,6 +59,7 @@ _HOMES = {
     "open_run": ("veilgraph.runs", "open_run"),
     "predict": ("veilgraph.evaluate", "predict"),
     "rehearse": ("veilgraph.train.rehearse", "rehearse"),
+    "report": ("veilgraph.report.runs", "report"),
     "resume": ("veilgraph.train", "resume"),
     "save": ("veilgraph.load.store", "save"),
     "split": ("veilgraph.load.split", "split"),
@@ -103,6 +105,7 @@ if TYPE_CHECKING:
     from veilgraph.load.store import save
     from veilgraph.mark.rules import mark as mark
     from veilgraph.mark.suggest import suggest as suggest
+    from veilgraph.report.runs import report as report
     from veilgraph.runs import Run, open_run
     from veilgraph.train import resume, train
     from veilgraph.train.rehearse import rehearse as rehearse

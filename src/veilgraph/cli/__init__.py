@@ -22,6 +22,7 @@ VERBS = {
     "certificate": "What a run promises, in words and numbers; verify checks it.",
     "audit": "Train with canaries and test whether the claimed ε holds.",
     "attack": "Attack a run: membership of statements.",
+    "report": "One page about runs: the promise in words, utility, attacks, a map.",
     "tune": "Search for good settings.",
     "export": "Write the vectors for other tools.",
     "experiment": "Repeat a published table or figure, the paper's numbers beside ours.",

@@ -13,7 +13,9 @@ h1 { font-size: 1.7rem; margin-bottom: .2rem } h2 { font-size: 1.2rem; margin-to
 .lead { font-size: 1.1rem } .warn { background: #fff4e0; border-left: 4px solid #e09b1a; padding: .7rem 1rem }
 table { border-collapse: collapse; width: 100%; font-size: .92rem } th, td { padding: .3rem .6rem; border-bottom: 1px solid #e6ebf0 }
 th { text-align: left } td.number { text-align: right; font-variant-numeric: tabular-nums } svg { max-width: 100%; height: auto }
-.wide { overflow-x: auto } footer { margin-top: 3rem; color: #5b6b7b; font-size: .85rem }
+.wide { overflow-x: auto } td { overflow-wrap: anywhere }
+figure { margin: 1rem 0 } figcaption { color: #5b6b7b; font-size: .85rem }
+footer { margin-top: 3rem; color: #5b6b7b; font-size: .85rem }
 @media print { body { margin: 0 } .warn { border: 1px solid #e09b1a } }
 """
 
@@ -141,9 +143,9 @@ def lines(
             f"<line x1='{left}' y1='{y:.1f}' x2='{width - right}' y2='{y:.1f}' stroke='#e6ebf0'/>"
             f"<text x='{left - 8}' y='{y + 4:.1f}' text-anchor='end' fill='#5b6b7b'>{value:.3g}</text>"
         )
-    for x in sorted({x for x, _ in points})[:: max(1, len({x for x, _ in points}) // 8)]:
+    for x in _ticks(sorted({x for x, _ in points}), logarithmic):
         parts.append(
-            f"<text x='{at(x, low_y)[0]:.1f}' y='{height - bottom + 18}' text-anchor='middle' fill='#5b6b7b'>{x:g}</text>"
+            f"<text x='{at(x, low_y)[0]:.1f}' y='{height - bottom + 18}' text-anchor='middle' fill='#5b6b7b'>{x:.3g}</text>"
         )
     labels: list[tuple[float, str, str]] = []
     for i, (name, found) in enumerate(series.items()):
@@ -170,6 +172,46 @@ def lines(
         f"<text x='{left}' y='{height - 8}' fill='#1d2733'>{html.escape(x_label)}</text>"
         f"<text x='{left}' y='12' fill='#1d2733'>{html.escape(y_label)}</text>"
     )
+    return (
+        f"<svg role='img' viewBox='0 0 {width} {height}' font-family='system-ui, sans-serif' font-size='13'>"
+        f"<title>{html.escape(description)}</title>{''.join(parts)}</svg>"
+    )
+
+
+def _ticks(values: Sequence[float], logarithmic: bool) -> list[float]:
+    """The values themselves if they are few, else five of them or five between."""
+    if len(values) <= 9:
+        return list(values)
+    if logarithmic:
+        return [values[round(i * (len(values) - 1) / 4)] for i in range(5)]
+    return [values[0] + (values[-1] - values[0]) * i / 4 for i in range(5)]
+
+
+def scatter(points: Any, groups: Sequence[str], description: str) -> str:
+    """Points in the plane, coloured by group, as an SVG with alternative text."""
+    width, height, edge, legend = 720, 420, 14, 190
+    if not len(points):
+        return ""
+    low, high = points.min(0), points.max(0)
+    span = [max(float(high[i] - low[i]), 1e-9) for i in (0, 1)]
+    names = sorted(
+        set(groups),
+        key=lambda name: (name == "others", -groups.count(name) if isinstance(groups, list) else 0),
+    )
+    colour = {name: COLOURS[i % len(COLOURS)] for i, name in enumerate(names)}
+    parts = []
+    for (x, y), group in zip(points, groups):
+        at_x = edge + (float(x) - float(low[0])) / span[0] * (width - legend - 2 * edge)
+        at_y = height - edge - (float(y) - float(low[1])) / span[1] * (height - 2 * edge)
+        parts.append(
+            f"<circle cx='{at_x:.1f}' cy='{at_y:.1f}' r='3' fill='{colour[group]}' fill-opacity='.55'/>"
+        )
+    for i, name in enumerate(names):
+        y = 24 + 20 * i
+        parts.append(
+            f"<circle cx='{width - legend + 12}' cy='{y - 4}' r='5' fill='{colour[name]}'/>"
+            f"<text x='{width - legend + 24}' y='{y}'>{html.escape(name or 'no kind')}</text>"
+        )
     return (
         f"<svg role='img' viewBox='0 0 {width} {height}' font-family='system-ui, sans-serif' font-size='13'>"
         f"<title>{html.escape(description)}</title>{''.join(parts)}</svg>"

@@ -25,7 +25,20 @@ def measure(score: np.ndarray, member: np.ndarray, seed: int = 0, resamples: int
     for name in found:
         values = [d[name] for d in drawn]
         out[f"{name}_interval"] = [float(np.quantile(values, 0.025)), float(np.quantile(values, 0.975))]
+    out["roc"] = _curve(inside, outside)
     return out
+
+
+def _curve(inside: np.ndarray, outside: np.ndarray, points: int = 60) -> list[list[float]]:
+    """False alarms and members found, at thresholds from the strictest to the laxest."""
+    rates = np.unique(np.r_[0, np.geomspace(1e-3, 1, points // 2), np.linspace(0, 1, points // 2)])
+    allowed = np.floor(rates * len(outside)).astype(int)
+    ordered = outside[::-1]
+    found = []
+    for count in np.unique(allowed):
+        threshold = ordered[count] if count < len(ordered) else -np.inf
+        found.append([float((outside > threshold).mean()), float((inside > threshold).mean())])
+    return [*found, [1.0, 1.0]]
 
 
 def _once(inside: np.ndarray, outside: np.ndarray) -> dict[str, float]:
