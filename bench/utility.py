@@ -25,6 +25,7 @@ from veilgraph.account.calibrate import calibrate
 from veilgraph.account.events import gaussian
 from veilgraph.evaluate.metrics import summarise
 from veilgraph.evaluate.ranking import Ranker
+from veilgraph.experiments.dpkge import interval
 from veilgraph.load import Graph
 from veilgraph.load.marks import Marks
 from veilgraph.mark import mark, may_be_confidential
@@ -35,7 +36,6 @@ from veilgraph.train import train
 from veilgraph.train.private.gauss import source
 
 ORDINARY = {"model": "complex", "dimension": 200, "schedule": "linear"}
-STUDENT = {2: 12.71, 3: 4.30, 4: 3.18, 5: 2.78, 6: 2.57, 7: 2.45, 8: 2.36, 9: 2.31, 10: 2.26}
 
 
 def marks_of(graph: Graph, kind: str, seed: int) -> Marks:
@@ -87,12 +87,7 @@ def summary(rows: list[dict[str, float]]) -> dict[str, Any]:
     out: dict[str, Any] = {"seeds": len(rows)}
     for key in rows[0]:
         values = [row[key] for row in rows]
-        wide = (
-            STUDENT.get(len(values), 2.0) * statistics.stdev(values) / len(values) ** 0.5
-            if len(values) > 1
-            else None
-        )
-        out[key] = {"mean": statistics.mean(values), "interval": wide, "values": values}
+        out[key] = {"mean": statistics.mean(values), "interval": interval(values), "values": values}
     return out
 
 

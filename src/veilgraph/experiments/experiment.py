@@ -20,6 +20,7 @@ from veilgraph.experiments.data import prepare
 from veilgraph.experiments.job import JOB, RESULT, Job
 from veilgraph.files import write_json, write_text
 from veilgraph.load import Graph, load
+from veilgraph.report.blocks import Grid
 
 Row = dict[str, Any]
 Results = Mapping[str, dict[str, Any]]
@@ -173,14 +174,4 @@ def as_markdown(experiment: Experiment, rows: Sequence[Row]) -> str:
 
 def _grid(rows: Sequence[Row]) -> str:
     columns = list(dict.fromkeys(key for row in rows for key in row))
-    lines = ["| " + " | ".join(columns) + " |", "|" + "---|" * len(columns)]
-    lines += ["| " + " | ".join(_shown(row.get(column)) for column in columns) + " |" for row in rows]
-    return "\n".join(lines) + "\n"
-
-
-def _shown(value: Any) -> str:
-    if value is None:
-        return "—"
-    if isinstance(value, float):
-        return f"{value:,.1f}" if abs(value) >= 100 else f"{value:.4g}"
-    return str(value)
+    return Grid(columns, [[row.get(column) for column in columns] for row in rows]).as_markdown()

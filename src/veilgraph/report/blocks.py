@@ -76,6 +76,8 @@ class Section:
 
 
 def _shown(value: Any) -> str:
+    if value is None:
+        return "—"
     if isinstance(value, float):
-        return f"{value:.4g}" if abs(value) < 1000 else f"{value:,.0f}"
+        return f"{value:,.1f}" if abs(value) >= 100 else f"{value:.4g}"
     return str(value).replace("|", "\\|").replace("\n", " ")
