@@ -23,9 +23,9 @@ def test_quantiles_are_about_right() -> None:
     for scale in (1e-2, 1.0, 50.0):
         norms = scale * rng.lognormal(0, 0.7, 5000)
         for share in (0.2, 0.5, 0.8):
-            found = quantile.quantile(norms, share, source())
+            found = quantile.quantile(norms, share, source(insecure_seed=1))
             assert found == pytest.approx(np.quantile(norms, share), rel=0.3)
-    assert quantile.quantile(np.full(3, np.nan), 0.5, source()) == 1.0
+    assert quantile.quantile(np.full(3, np.nan), 0.5, source(insecure_seed=0)) == 1.0  # no bin stands out
 
 
 def test_one_unit_changes_one_bin_by_one() -> None:

@@ -34,7 +34,7 @@ def quantile(norms: np.ndarray, share: float, noise: Noise) -> float:
     known = norms[np.isfinite(norms)]
     place = np.clip(np.searchsorted(EDGES, known), 1, len(EDGES) - 1)
     counts = np.bincount(place, minlength=len(EDGES))[1:] + NOISE * noise.normal(len(EDGES) - 1)
-    counts[counts < 3 * NOISE] = 0  # bins of noise would pull every quantile to the middle of the grid
+    counts[counts < 4 * NOISE] = 0  # bins of noise would pull every quantile to the middle of the grid
     if not counts.any():
         return 1.0
     reached = np.cumsum(counts) / counts.sum()
