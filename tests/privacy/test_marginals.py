@@ -326,3 +326,13 @@ def test_distances_leave_unknown_relations_to_counts(hospital: Graph, tmp_path: 
     assert found["confidential"]["mrr"] == pytest.approx(alone, abs=0.005)
     asked = train(marked, out=tmp_path / "asked", model="transe", epsilon=20.0, private_steps=3, **settings)
     assert sum(e["times"] for e in asked.ledger.events if e["event"] == "repeated") == 3
+
+
+@pytest.mark.parametrize("marked_by", [{"random_share": 0.5}, {"relations": ["has*"]}])
+def test_counts_of_a_mixed_graph_answer_for_every_relation(
+    marked_by: dict[str, object], hospital: Graph, tmp_path: Path
+) -> None:
+    """Unrestricted statements are counted too: with much budget the counts are as good as popularity."""
+    marked = hospital.with_marks(mark(hospital, **marked_by))
+    run = train(marked, out=tmp_path / "run", model="marginals", epsilon=50.0, threads=1)
+    assert run.evaluate("test", graph=marked)["mrr"] > 0.7 * popularity(hospital, "test")["mrr"]

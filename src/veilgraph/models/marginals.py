@@ -18,6 +18,7 @@ class Marginals(Model):
     defaults = {"loss": "softmax", "optimiser": "sgd", "regulariser": "none", "dimension": 1, "epochs": 0}
     search_space = {"learning_rate": (0.1, 1.0, "log")}
     learns = False
+    silent_at_zero = True  # and everywhere else
 
     def initialise(self, entities: int, relations: int, rng: np.random.Generator) -> tuple[Tensor, Tensor]:
         return torch.zeros(entities, self.dimension), torch.zeros(relations, self.dimension)
