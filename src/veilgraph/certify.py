@@ -97,8 +97,8 @@ def _uncharged(run: Run) -> list[str]:
 
 
 def _pays(event: Mapping[str, Any], multiplier: float) -> bool:
-    """Whether an event is made of Gaussian releases that together cost as much as one of this multiplier."""
-    parts = event["all"] if event["event"] == "together" else [event]
+    """Whether an event is several Gaussian releases that together cost as much as one of this multiplier."""
+    parts = event["all"] if event["event"] == "together" else []  # a single one is another release's charge
     if not multiplier or not parts or any(part["event"] != "gaussian" for part in parts):
         return False
     return bool(sum(part["noise_multiplier"] ** -2 for part in parts) >= (1 - 1e-9) * multiplier**-2)

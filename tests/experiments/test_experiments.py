@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from veilgraph.config import TrainConfig
-from veilgraph.errors import InputError, UnknownNameError
+from veilgraph.errors import InputError, UnknownNameError, UsageError
 from veilgraph.experiments import Experiment, available, conduct, dpkge, experiment, find
 from veilgraph.experiments.data import prepare
 from veilgraph.experiments.dpkge_clusters import mutual_information
@@ -46,6 +46,12 @@ def test_every_experiment_plans_what_can_be_trained(name: str, quick: bool, mark
 def test_names_are_found_or_the_nearest_is_said() -> None:
     with pytest.raises(UnknownNameError, match="dpkge-table7"):
         find("dpkge-table77")
+
+
+@pytest.mark.parametrize("wrong", [{"seeds": 0}, {"processes": 0}])
+def test_nothing_to_do_is_a_usage_error(wrong: dict[str, int], tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="at least one"):
+        conduct(find("dpkge-figure4"), tmp_path, **wrong)
 
 
 class Small(LinkPrediction):

@@ -237,3 +237,23 @@ def test_clinical_demos(folder: str, mapping: str, least: int) -> None:
     graph = load(f"tables:{data_folder() / folder}")
     assert len(graph) > least
     assert all(name.startswith(f"urn:{mapping.split('-')[0]}:") for name in graph.relations)
+
+
+@pytest.mark.parametrize(
+    "files",
+    [{"patient.csv": "id,ID\n1,2\n"}, {"patient.csv": "id\n1\n", "PATIENT.csv.gz": "id\n1\n"}],
+    ids=["columns", "tables"],
+)
+def test_tables_that_clash_are_bad_input(files: dict[str, str], tmp_path: Path) -> None:
+    for name, text in files.items():
+        data = text.encode()
+        (tmp_path / name).write_bytes(gzip.compress(data) if name.endswith("gz") else data)
+    with pytest.raises(ReadError, match="cannot become a table"):
+        load(f"tables:{tmp_path}")
+
+
+def test_a_quote_in_a_table_name_is_a_name(tmp_path: Path, mapping: str) -> None:
+    (tmp_path / 'odd"; DROP TABLE patient; --.csv').write_text("id\n1\n", encoding="utf-8")
+    (tmp_path / "patient.csv").write_text("id,ward\n1,north\n", encoding="utf-8")
+    (tmp_path / "diagnosis.csv").write_text("patient,code\n", encoding="utf-8")
+    assert len(load(f"tables:{tmp_path}", mapping=mapping).triples) == 1

@@ -219,7 +219,7 @@ def test_junk_behind_the_ledger_fails(hospital: Graph, tmp_path: Path) -> None:
 def test_counts_lost_in_a_crash_are_drawn_again_under_their_charge(
     hospital: Graph, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Nothing was released: one charge, one release. Once there is a checkpoint, a missing file is refused."""
+    """Nothing was released: one charge, one release. Once they were written, a missing file is refused."""
     from veilgraph.train import priors
 
     def crash(*given: object) -> None:
@@ -239,6 +239,17 @@ def test_counts_lost_in_a_crash_are_drawn_again_under_their_charge(
         resume(tmp_path / "other", graph=hospital)
     (tmp_path / "kept").rename(tmp_path / "other" / "marginals.safetensors")
     resume(tmp_path / "other", graph=hospital)
+    for name in ("marginals", "entities", "relations"):  # a finished run does not draw them again either
+        (run.folder / f"{name}.safetensors").unlink()
+    with pytest.raises(VerificationError, match="is gone"):
+        resume(run.folder, graph=hospital)
+
+
+def test_the_charge_of_another_release_does_not_pay_for_counts(hospital: Graph, tmp_path: Path) -> None:
+    """The noisy number of units costs next to nothing, and so do very noisy counts; each has its own line."""
+    run = train(hospital, out=tmp_path / "run", model="marginals", epsilon=1.0, prior_noise=150.0, threads=1)
+    without(run, "noisy marginals")
+    assert not verify(Run.open(run.folder))["valid"]
 
 
 def test_a_run_without_its_certificate_is_certified_on_resume(hospital: Graph, tmp_path: Path) -> None:

@@ -31,6 +31,7 @@ from veilgraph.runs import Run
 from veilgraph.train import train
 from veilgraph.train.gradients import Objective, sampled
 from veilgraph.train.losses import Loss
+from veilgraph.train.priors import WRITTEN
 from veilgraph.train.private import marginals
 from veilgraph.train.private.gauss import source
 from veilgraph.train.private.marginals import Counting, counting_of
@@ -263,7 +264,7 @@ def test_marginals_alone_are_a_model(hospital: Graph, tmp_path: Path) -> None:
         popularity(hospital, "test")["mrr"], abs=0.03
     )
     charged = [line["what"] for line in run.ledger.lines]
-    assert charged == ["noisy number of confidential units", "settings", "noisy marginals"]
+    assert charged == ["noisy number of confidential units", "settings", "noisy marginals", WRITTEN]
     assert run.epsilon is not None
     assert 45 < run.epsilon <= 50
     assert verify(run, marked)["valid"]
@@ -285,13 +286,25 @@ def test_prior_and_steps_share_the_budget(hospital: Graph, tmp_path: Path) -> No
     assert export(run, tmp_path / "parquet").is_dir()
 
 
+@pytest.mark.parametrize(
+    "asked", [{"private_learning_rate": 0.5}, {"shrinkage": "none"}, {"private_parameters": "all"}]
+)
+def test_asking_for_a_kind_of_step_is_asking_for_steps(
+    asked: dict[str, object], hospital: Graph, tmp_path: Path
+) -> None:
+    """Not ignored in silence because counts alone are the default."""
+    marked = hospital.with_marks(mark(hospital, everything=True))
+    run = train(marked, out=tmp_path / "run", model="complex", dimension=8, epsilon=2.0, threads=1, **asked)
+    assert run.config.private_steps
+
+
 @pytest.mark.parametrize("model", ["complex", "transe", "rotate", "transh"])
 def test_with_nothing_unrestricted_counts_decide(model: str, hospital: Graph, tmp_path: Path) -> None:
     """All of the budget goes to the counts and every score is theirs; steps are taken where they are asked for."""
     marked = hospital.with_marks(mark(hospital, everything=True))
     run = train(marked, out=tmp_path / "run", model=model, dimension=16, epsilon=2.0, threads=1)
     assert run.config.private_steps == 0
-    assert [line["what"] for line in run.ledger.lines][-1] == "noisy marginals"
+    assert [line["what"] for line in run.ledger.lines][-2:] == ["noisy marginals", WRITTEN]
     p = run.parameters
     first = torch.zeros(5, dtype=torch.int64)
     scores = score_all(

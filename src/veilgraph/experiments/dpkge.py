@@ -100,6 +100,16 @@ def job(
     return Job(folder, settings, marks, tuple(measures), more=more)
 
 
+def over_seeds(
+    cases: Sequence[tuple[Any, ...]], results: Mapping[str, dict[str, Any]]
+) -> dict[tuple[Any, ...], list[dict[str, Any]]]:
+    """The results of each case, all its seeds together; a case ends with its seed, and its label is itself as text."""
+    found: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
+    for case in cases:
+        found.setdefault(case[:-1], []).append(results[f"{case}"])
+    return found
+
+
 def mean(values: Sequence[float]) -> float:
     """The mean."""
     return statistics.fmean(values)

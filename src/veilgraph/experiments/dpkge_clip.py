@@ -70,8 +70,7 @@ class ClipAndNoise(Experiment):
 
     def rows(self, graphs: Mapping[str, Graph], scale: Scale, results: Results) -> list[Row]:
         rows = []
-        for model, percentile, sigma in dict.fromkeys(case[:3] for case in self._cases(scale)):
-            found = [results[f"{c}"] for c in self._cases(scale) if c[:3] == (model, percentile, sigma)]
+        for (model, percentile, sigma), found in dpkge.over_seeds(self._cases(scale), results).items():
             clip = dpkge.mean([result["clip_norm"] for result in found])
             rows.append(
                 {

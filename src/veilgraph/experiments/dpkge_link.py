@@ -95,24 +95,23 @@ class LinkPrediction(Experiment):
     def jobs(self, graphs: Mapping[str, Graph], scale: Scale) -> dict[str, Job]:
         graph = graphs[self.data[0]]
         return {
-            f"{model} {regime} {seed}": dpkge.job(
+            f"{case}": dpkge.job(
                 str(graph.source),
                 graph,
-                regime,
-                model,
-                None if self.marked else dpkge.half(seed),
+                case[1],
+                case[0],
+                None if self.marked else dpkge.half(case[2]),
                 epochs=self._epochs(scale),
-                seed=seed,
+                seed=case[2],
             )
-            for model, regime, seed in self._plan(scale)
+            for case in self._plan(scale)
         }
 
     def rows(self, graphs: Mapping[str, Graph], scale: Scale, results: Results) -> list[Row]:
         graph, rows = graphs[self.data[0]], []
         n = len(graph.train)
         secret = dpkge.count(graph, None if self.marked else dpkge.half(0))
-        for model, regime in dict.fromkeys((m, r) for m, r, _ in self._plan(scale)):
-            found = [results[f"{m} {r} {s}"] for m, r, s in self._plan(scale) if (m, r) == (model, regime)]
+        for (model, regime), found in dpkge.over_seeds(self._plan(scale), results).items():
             of = n if "all noisy" in regime else secret
             claimed = regime not in ("no privacy", "dropped")
             by_paper = dpkge.published_epsilon(n, of, 1.0, self._epochs(scale)) if claimed else None

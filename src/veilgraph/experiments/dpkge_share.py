@@ -48,8 +48,7 @@ class Shares(Experiment):
 
     def rows(self, graphs: Mapping[str, Graph], scale: Scale, results: Results) -> list[Row]:
         n, rows = len(graphs["fb15k-237"].train), []
-        for share, regime in dict.fromkeys(case[:2] for case in self._cases(scale)):
-            found = [results[f"{c}"] for c in self._cases(scale) if c[:2] == (share, regime)]
+        for (share, regime), found in dpkge.over_seeds(self._cases(scale), results).items():
             claimed = None
             if regime != "dropped":
                 claimed = dpkge.published_epsilon(n, max(1, round(share * n)), 0.7, scale.pick(10, 100))

@@ -15,7 +15,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 
-from veilgraph.errors import InputError
+from veilgraph.errors import InputError, UsageError
 from veilgraph.experiments.data import prepare
 from veilgraph.experiments.job import JOB, RESULT, Job
 from veilgraph.files import write_json, write_text
@@ -73,6 +73,8 @@ def conduct(
     Reads confidential data: the marked graphs, as the curator of benchmarks may. Releases: nothing; figures on them are
     for the curator.
     """
+    if seeds < 1 or (processes is not None and processes < 1):
+        raise UsageError("an experiment needs at least one seed and one process.")
     began = time.perf_counter()
     scale, folder = Scale(quick, seeds), Path(out)
     target = folder / experiment.name

@@ -52,15 +52,28 @@ def build_database(folder: Path, database: Path) -> dict[str, set[str]]:
             except (pl.exceptions.PolarsError, OSError, ValueError) as error:
                 raise ReadError(path, f"is not a readable table: {str(error).splitlines()[0]}") from None
             columns = [name.lower() for name in frame.columns]
-            quoted = ", ".join('"' + name.replace('"', '""') + '" TEXT' for name in columns)
-            connection.execute(f'CREATE TABLE "{table}" ({quoted})')
-            marks = ", ".join("?" * len(columns))
-            connection.executemany(f'INSERT INTO "{table}" VALUES ({marks})', frame.iter_rows())
+            fields, marks = (
+                ", ".join(f"{_quoted(name)} TEXT" for name in columns),
+                ", ".join("?" * len(columns)),
+            )
+            try:
+                connection.execute(f"CREATE TABLE {_quoted(table)} ({fields})")
+                connection.executemany(f"INSERT INTO {_quoted(table)} VALUES ({marks})", frame.iter_rows())
+            except sqlite3.Error as error:
+                raise ReadError(
+                    path,
+                    f"cannot become a table: {error}. Names of tables and columns count without case, and .csv and "
+                    ".csv.gz of one name are one table.",
+                ) from None
             found[table] = set(columns)
         connection.commit()
     finally:
         connection.close()
     return found
+
+
+def _quoted(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'
 
 
 def best_mapping(folder: Path, tables: dict[str, set[str]]) -> Path:

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from veilgraph.account.epsilon import spent
-from veilgraph.account.events import together
+from veilgraph.account.events import nothing, together
 from veilgraph.account.ledger import Ledger
 from veilgraph.config import TrainConfig
 from veilgraph.errors import BudgetError, VerificationError
@@ -20,8 +20,9 @@ from veilgraph.models.prior import Prior
 from veilgraph.runs import DELTA, LEDGER, MARGINALS
 from veilgraph.train.private.gauss import source
 from veilgraph.train.private.marginals import MOST_ROLES, Counting, release
-from veilgraph.train.state import CHECKPOINT, TrainingState
+from veilgraph.train.state import TrainingState
 
+WRITTEN = "noisy marginals are written"
 OUTWEIGHS = 1000.0  # distances are below a hundred or so
 
 
@@ -37,8 +38,8 @@ def attach_prior(
     """Give the state its prior: the one in the folder, or a new one.
 
     A charge pays for one release. Where a process died after the charge and before the counts were written (the file
-    appears as a whole or not at all), nothing was released: they are drawn anew under the same charge. Once there is a
-    checkpoint they had been written: then a missing file is refused.
+    appears as a whole or not at all), nothing was released: they are drawn anew under the same charge. Once the ledger
+    says that they were written, a missing file is refused.
 
     Models that zeros do not silence cannot keep quiet about relations unrestricted statements never speak of: there the
     counts are made to outweigh them, and elsewhere to say nothing (post-processing, by public facts).
@@ -60,6 +61,9 @@ def attach_prior(
             prior = _decisive(prior, graph)
         if path is not None:
             write_tensors(path, prior.tensors())
+    if config.private:
+        assert folder is not None
+        _remember(Ledger(folder / LEDGER))
     for p in (state.parameters, state.average):
         if p is not None:
             p.prior = prior
@@ -76,7 +80,7 @@ def _pay(ledger: Ledger, config: TrainConfig, counting: Counting, folder: Path) 
     """Have the counts on the ledger, or see that they are."""
     event, there = together(*counting.events(config.prior_noise or 0.0)), (folder / MARGINALS).exists()
     if event in ledger.events:
-        if not there and (folder / CHECKPOINT).exists():
+        if not there and any(line["what"] == WRITTEN for line in ledger.lines):
             raise VerificationError(
                 f"{folder / MARGINALS} is gone: the counts that were paid for cannot be drawn again. Train anew."
             )
@@ -87,6 +91,12 @@ def _pay(ledger: Ledger, config: TrainConfig, counting: Counting, folder: Path) 
         )
     check_counts(ledger, config, counting)
     ledger.charge(event, "noisy marginals")
+
+
+def _remember(ledger: Ledger) -> None:
+    """Write down that the counts exist: from now on they may not be drawn again."""
+    if all(line["what"] != WRITTEN for line in ledger.lines):
+        ledger.charge(nothing(), WRITTEN)
 
 
 def check_counts(ledger: Ledger, config: TrainConfig, counting: Counting) -> None:

@@ -41,6 +41,11 @@ OF_STEPS = (
     "noise_multiplier",
     "clip",
     "clip_quantile",
+    "private_parameters",
+    "private_learning_rate",
+    "private_negatives",
+    "shrinkage",
+    "order",
 )
 FEWEST = 100.0  # a noisy count below this is taken for this
 
