@@ -64,7 +64,9 @@ def _uncharged(run: Run) -> list[str]:
     from veilgraph.train.private.plan import step_event
     from veilgraph.train.private.setup import COUNT_NOISE, terms_of_facts
 
-    config, events, reasons = run.config, run.ledger.events, []
+    config, reasons = run.config, []
+    charged = run.ledger.events
+    events = [part for event in charged for part in _each(event)]
     if gaussian(COUNT_NOISE) not in events:
         reasons.append("the ledger does not charge the noisy number of units")
     there = (run.folder / MARGINALS).exists()
@@ -86,14 +88,23 @@ def _uncharged(run: Run) -> list[str]:
     if any(event["of"] != step for event in taken):
         reasons.append("the ledger's private steps are not those of config.yaml")
     missing = sum(int(event["times"]) for event in taken) < (config.private_steps or 0)
-    more = spent([*events, step], config.delta or DELTA, grid=COARSE).epsilon if missing else 0.0
+    more = spent([*charged, step], config.delta or DELTA, grid=COARSE).epsilon if missing else 0.0
     if missing and (config.epsilon is None or more <= config.epsilon):
         reasons.append(
             "the ledger charges fewer private steps than config.yaml says, and the budget allowed more"
         )
+    if "best_of" in run.facts and not any(
+        event["event"] == "selected" and event["mean"] == run.facts["best_of"] for event in charged
+    ):
+        reasons.append("the ledger does not charge the trials this run is the best of")
     if not any(line.get("digest") == run.config.digest for line in run.ledger.lines):
         reasons.append("config.yaml is not the one the training began with")
     return reasons
+
+
+def _each(event: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """What an event paid for: the best of several trainings paid for what each of them did."""
+    return list(event["of"].get("all", [])) if event["event"] == "selected" else [event]
 
 
 def _pays(event: Mapping[str, Any], multiplier: float) -> bool:

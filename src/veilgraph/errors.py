@@ -61,6 +61,10 @@ class UnknownNameError(InputError):
         super().__init__(f"no {kind} is called {name!r}.{guess}{' ' + hint if hint else ''}")
 
 
+class DivergedError(InputError):
+    """A training whose numbers are none any more."""
+
+
 class RunError(InputError):
     """A run or graph folder that is missing, incomplete or of another kind."""
 

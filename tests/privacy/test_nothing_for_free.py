@@ -12,7 +12,7 @@ from tests.conftest import random_graph
 from tests.privacy import QUICK, private_run
 from veilgraph import models
 from veilgraph.certify import verify
-from veilgraph.errors import InputError, UsageError, VerificationError
+from veilgraph.errors import InputError, VerificationError
 from veilgraph.export import export
 from veilgraph.load import Graph
 from veilgraph.mark import mark, unrestricted
@@ -49,10 +49,8 @@ def test_free_things_read_unrestricted_statements_only(
     assert all(secret.isdisjoint(map(tuple, array.tolist())) for array in seen)
 
 
-def test_tuning_refuses_what_it_would_have_to_charge(hospital: Graph, tmp_path: Path) -> None:
-    """Trials on confidential statements would each spend: refused; a marked graph is tuned on what is unrestricted."""
-    with pytest.raises(UsageError, match="budget per trial"):
-        tune(hospital, out=tmp_path / "study", model="distmult", trials=1, epsilon=1.0)
+def test_free_tuning_reads_unrestricted_statements_only(hospital: Graph, tmp_path: Path) -> None:
+    """Where everything is confidential nothing is left to tune on for free."""
     everything = hospital.with_marks(mark(hospital, everything=True))
     with pytest.raises(InputError, match="validation split"):
         tune(everything, out=tmp_path / "study", model="distmult", trials=1)

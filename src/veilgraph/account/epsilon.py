@@ -13,6 +13,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from veilgraph.account.events import Event, failures, is_private, repeated, to_accounting
+from veilgraph.errors import VerificationError
 
 ORDERS = [1 + x / 10 for x in range(1, 100)] + list(range(11, 65)) + [2**i for i in range(7, 15)]
 FINE, COARSE = (
@@ -74,7 +75,10 @@ def _bounds(document: str, delta: float, grid: float) -> tuple[float | None, flo
     logging.getLogger("absl").setLevel(logging.ERROR)  # «failed to converge» lines for fractional orders
     event = dp.ComposedDpEvent([to_accounting(e) for e in json.loads(document)])
     rdp = RdpAccountant(ORDERS)
-    rdp.compose(event)
+    try:
+        rdp.compose(event)
+    except dp.privacy_accountant.UnsupportedEventError as error:
+        raise VerificationError(f"the ledger holds events nobody can account for: {error}") from None
     by_rdp = float(rdp.get_epsilon(delta))
     if by_rdp > 200:  # the grid would not fit in memory, and the promise is empty either way
         return None, by_rdp

@@ -4,6 +4,7 @@
     {"event": "sampled", "rate": 0.01, "of": …}          each unit is in by an independent coin
     {"event": "repeated", "times": 300, "of": …}
     {"event": "together", "all": […]}                    several releases of one step
+    {"event": "selected", "mean": 10, "of": …}           the best of a random number of such releases, the others forgotten
     {"event": "zcdp", "rho": 0.02}                       a release with Rényi divergence ρ·α at every order α
     {"event": "failure", "delta": 1e-9}                  a release that protects nothing with this probability
     {"event": "nothing"}                                 nothing confidential was read
@@ -24,6 +25,9 @@ if TYPE_CHECKING:
     from dp_accounting import DpEvent
 
 Event = Mapping[str, Any]
+LOGARITHMIC = (
+    0.0  # shape of the number of releases one is selected from: of all shapes it costs least, and is never 0
+)
 
 
 def gaussian(noise_multiplier: float) -> Event:
@@ -44,6 +48,12 @@ def repeated(times: int, of: Event) -> Event:
 def together(*events: Event) -> Event:
     """Several releases of one step."""
     return {"event": "together", "all": list(events)}
+
+
+def selected(mean: float, of: Event) -> Event:
+    """The best of K independent releases, by a score that is one of their results; K is drawn from the logarithmic
+    distribution with this mean, and neither K nor the other releases are told (Papernot & Steinke 2022, Theorem 2)."""
+    return {"event": "selected", "mean": float(mean), "of": of}
 
 
 def zcdp(rho: float) -> Event:
@@ -87,6 +97,7 @@ def failures(event: Event) -> float:
 def to_accounting(event: Event) -> DpEvent:
     """The event in the words of dp-accounting."""
     import dp_accounting as dp
+    from dp_accounting.dp_event import RepeatAndSelectDpEvent
 
     try:
         kind = event["event"]
@@ -104,6 +115,11 @@ def to_accounting(event: Event) -> DpEvent:
             return dp.SelfComposedDpEvent(to_accounting(event["of"]), times)
         if kind == "together":
             return dp.ComposedDpEvent([to_accounting(part) for part in event["all"]])
+        if kind == "selected":
+            mean = _positive(event["mean"])
+            if mean < 1 or failures(event["of"]):
+                raise ValueError("selection is from one or more releases, none of which may protect nothing")
+            return RepeatAndSelectDpEvent(to_accounting(event["of"]), mean=mean, shape=LOGARITHMIC)
         if kind == "zcdp":
             return dp.ZCDpEvent(_positive(event["rho"]))
         if kind == "failure":

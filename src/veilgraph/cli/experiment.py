@@ -13,6 +13,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         "--quick", action="store_true", help="fewer models, epochs and seeds: a look, not the table"
     )
     parser.add_argument("--seeds", type=int, default=5, help="repetitions (default 5; --quick takes fewer)")
+    parser.add_argument("--epochs", type=int, help="of every training (default: as published)")
     parser.add_argument(
         "--processes", type=int, help="trainings at a time, one thread each (default: all cores)"
     )
@@ -37,6 +38,7 @@ def run(options: argparse.Namespace) -> dict[str, Any]:
                     options.out,
                     quick=options.quick,
                     seeds=options.seeds,
+                    epochs=options.epochs,
                     processes=options.processes,
                     tell=note,
                 )

@@ -1,4 +1,4 @@
-"""veil tune GRAPH --model complex --trials 30 --out STUDY"""
+"""veil tune GRAPH --model complex --trials 30 --out STUDY [--epsilon 2]"""
 
 from __future__ import annotations
 
@@ -14,7 +14,12 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--out", default="study", help="the study folder; the same folder goes on where it stopped"
     )
-    parser.add_argument("--trials", type=int, default=30, help="trials in all (default 30)")
+    parser.add_argument(
+        "--trials",
+        type=int,
+        default=30,
+        help="trials in all (default 30); with --epsilon, which tunes on confidential statements too, their mean number",
+    )
     add_settings(parser)
 
 
@@ -25,10 +30,12 @@ def run(options: argparse.Namespace) -> dict[str, Any]:
 
     def report(trial: dict[str, Any]) -> None:
         score = f"MRR {trial['mrr']:.4f}" if trial["mrr"] is not None else trial["state"]
+        if trial.get("score") is not None:
+            score = f"noisy sum of reciprocal ranks {trial['score']:.1f}"
         chosen = ", ".join(
             f"{k} {v:.3g}" if isinstance(v, float) else f"{k} {v}"
             for k, v in trial.items()
-            if k not in ("trial", "state", "mrr")
+            if k not in ("trial", "state", "mrr", "score")
         )
         note(f"trial {trial['trial']}: {score} ({chosen or 'defaults'})")
 
@@ -42,4 +49,7 @@ def show(result: dict[str, Any]) -> None:
     from veilgraph.cli.terminal import facts
 
     facts({**{k: v for k, v in result.items() if k != "settings"}, **result["settings"]})
-    facts({"use them": f"veil train GRAPH --config {result['best']}"})
+    if "run" in result:
+        facts({"its promise": f"veil certificate verify {result['run']}"})
+    else:
+        facts({"use them": f"veil train GRAPH --config {result['best']}"})

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
-from veilgraph.errors import InputError
+from veilgraph.errors import DivergedError
 from veilgraph.evaluate.answers import Answers
 from veilgraph.evaluate.scoring import score_all
 from veilgraph.models import kernels
@@ -86,7 +86,7 @@ class Ranker:
             )
             own = np.ascontiguousarray(owner[rows] - start)
             if not np.isfinite(scores.numpy()[own, target[rows]]).all():
-                raise InputError(
+                raise DivergedError(
                     "the model gives scores that are not numbers: its training diverged. "
                     "Train again with a smaller learning_rate or a larger regulariser_weight."
                 )

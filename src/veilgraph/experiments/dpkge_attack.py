@@ -33,7 +33,7 @@ class Ranks(Experiment):
                 "transe",
                 dpkge.half(0),
                 sigma=1.0,
-                epochs=scale.pick(10, 100),
+                epochs=scale.length(10),
                 measures=("ranks",),
                 count=1000,
             )
@@ -86,7 +86,7 @@ class Neighbours(Experiment):
             for place in self._chosen(graph, scale):
                 statement = [int(v) for v in secret[place]]
                 base = dpkge.job(
-                    str(graph.source), graph, regime, "transe", None, epochs=scale.pick(30, 100), measures=("one_rank",),
+                    str(graph.source), graph, regime, "transe", None, epochs=scale.length(30), measures=("one_rank",),
                     statements=statement,
                 )  # fmt: skip
                 jobs[f"{regime} {place} with"] = base

@@ -62,7 +62,7 @@ class ClipAndNoise(Experiment):
                 dpkge.half(case[3]),
                 sigma=case[2],
                 quantile=case[1] / 100,
-                epochs=scale.pick(10, 100),
+                epochs=scale.length(10),
                 seed=case[3],
             )
             for case in self._cases(scale)

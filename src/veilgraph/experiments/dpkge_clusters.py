@@ -50,7 +50,7 @@ class Clusters(Experiment):
                 "transe",
                 None,
                 sigma=0.7,
-                epochs=scale.pick(30, 100),
+                epochs=scale.length(30),
                 seed=seed,
                 measures=("clusters",),
                 prefix="urn:eicu:patient/",

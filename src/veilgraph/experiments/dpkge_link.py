@@ -90,7 +90,7 @@ class LinkPrediction(Experiment):
         ]
 
     def _epochs(self, scale: Scale) -> int:
-        return int(scale.pick(10, 100))
+        return scale.length(10)
 
     def jobs(self, graphs: Mapping[str, Graph], scale: Scale) -> dict[str, Job]:
         graph = graphs[self.data[0]]

@@ -40,7 +40,7 @@ class Shares(Experiment):
                 "transe",
                 dpkge.EVERYTHING if case[0] == 1 else dpkge.half(case[2], case[0]),
                 sigma=0.7,
-                epochs=scale.pick(10, 100),
+                epochs=scale.length(10),
                 seed=case[2],
             )
             for case in self._cases(scale)
@@ -51,7 +51,7 @@ class Shares(Experiment):
         for (share, regime), found in dpkge.over_seeds(self._cases(scale), results).items():
             claimed = None
             if regime != "dropped":
-                claimed = dpkge.published_epsilon(n, max(1, round(share * n)), 0.7, scale.pick(10, 100))
+                claimed = dpkge.published_epsilon(n, max(1, round(share * n)), 0.7, scale.length(10))
             rows.append(
                 {"share": share, "regime": regime, **dpkge.summary(found), "epsilon_as_published": claimed}
             )

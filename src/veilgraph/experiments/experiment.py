@@ -32,10 +32,15 @@ class Scale:
 
     quick: bool = False
     seeds: int = 5
+    epochs: int | None = None  # as published, if not given
 
     def pick(self, quick: Any, full: Any) -> Any:
         """One of two."""
         return quick if self.quick else full
+
+    def length(self, quick: int, full: int = 100) -> int:
+        """Epochs of a training."""
+        return self.epochs or (quick if self.quick else full)
 
 
 class Experiment(ABC):
@@ -65,6 +70,7 @@ def conduct(
     *,
     quick: bool = False,
     seeds: int = 5,
+    epochs: int | None = None,
     processes: int | None = None,
     tell: Callable[[str], None] = print,
 ) -> dict[str, Any]:
@@ -73,10 +79,10 @@ def conduct(
     Reads confidential data: the marked graphs, as the curator of benchmarks may. Releases: nothing; figures on them are
     for the curator.
     """
-    if seeds < 1 or (processes is not None and processes < 1):
-        raise UsageError("an experiment needs at least one seed and one process.")
+    if seeds < 1 or any(value is not None and value < 1 for value in (epochs, processes)):
+        raise UsageError("an experiment needs at least one seed, one epoch and one process.")
     began = time.perf_counter()
-    scale, folder = Scale(quick, seeds), Path(out)
+    scale, folder = Scale(quick, seeds, epochs), Path(out)
     target = folder / experiment.name
     target.mkdir(parents=True, exist_ok=True)
     graphs = {}
@@ -99,6 +105,7 @@ def conduct(
         "paper": list(experiment.paper),
         "quick": quick,
         "seeds": seeds,
+        "epochs": epochs,
     }
     write_json(target / "result.json", found)
     return {

@@ -12,7 +12,7 @@ import numpy as np
 import torch
 
 from veilgraph.config import TrainConfig
-from veilgraph.errors import InputError
+from veilgraph.errors import DivergedError
 from veilgraph.evaluate.metrics import summarise
 from veilgraph.evaluate.ranking import Ranker
 from veilgraph.files import append_line
@@ -117,7 +117,7 @@ def _epoch(
         rate = (config.learning_rate or 0.0) * factor(config.schedule or "constant", done) * state.rate_factor
         loss = plan.step(state.parameters, state.optimisers, batch, rate)
         if loss != loss or loss in (float("inf"), float("-inf")):
-            raise InputError(
+            raise DivergedError(
                 f"the loss became {loss} in epoch {state.epoch + 1}: the training diverged. "
                 f"Lower learning_rate (now {config.learning_rate:g}), or add a regulariser."
             )

@@ -1,7 +1,8 @@
 """Search over a model's own space, resumable: ``tune(graph, model="complex", trials=30, out="study/")``.
 
 Each trial trains with early stopping and is judged by validation MRR; poor ones are cut short. Trials are kept in a
-SQLite file, so a killed study goes on where it stopped; the best settings end up in best.yaml.
+SQLite file, so a killed study goes on where it stopped; the best settings end up in best.yaml. It reads unrestricted
+statements only and costs nothing. With ``epsilon`` confidential ones are tuned on too, charged: see ``trials.py``.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from veilgraph.models.base import SearchSpace
 from veilgraph.train import complete_config
 from veilgraph.train.loop import Progress
 from veilgraph.train.session import run_training
+from veilgraph.train.trials import tune_privately
 
 
 def tune(
@@ -36,8 +38,13 @@ def tune(
     """Search until ``trials`` are done in all; returns the best settings and their validation MRR.
 
     Reads confidential data: none; a marked graph is tuned on its unrestricted statements alone, which costs nothing.
-    Releases: settings and a metric.
+    Releases: settings and a metric. With ``epsilon``: see ``tune_privately``; ``trials`` is then a mean.
     """
+    base = TrainConfig.of(settings)
+    if trials < 1 or base.epochs == 0 or base.validate_every == 0:
+        raise UsageError("tuning needs at least one trial, one epoch and a validation.")
+    if base.private:
+        return tune_privately(load(graph), base, Path(out), trials, report)
     try:
         import optuna
     except ImportError:
@@ -48,13 +55,6 @@ def tune(
         raise InputError(
             "tuning needs a validation split: load the graph with --split random, or name one with valid.tsv."
         )
-    base = TrainConfig.of(settings)
-    if base.private:
-        raise UsageError(
-            "tuning with --epsilon would spend a budget per trial: tune without it, on unrestricted statements."
-        )
-    if trials < 1 or base.epochs == 0 or base.validate_every == 0:
-        raise UsageError("tuning needs at least one trial, one epoch and a validation.")
     space = models.model_class(base.model).search_space
     folder = Path(out)
     folder.mkdir(parents=True, exist_ok=True)

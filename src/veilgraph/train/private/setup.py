@@ -57,17 +57,8 @@ def settle(
 
     Reads confidential data: the number of units. Releases: that number with Gaussian noise, charged before it is drawn.
     """
-    if config.insecure_noise_seed is not None:
-        ledger.charge(non_private("the noise was drawn from a given seed"), "insecure noise")
-    ledger.charge(gaussian(COUNT_NOISE), "noisy number of confidential units")
-    noise = source(secure=config.secure_noise, insecure_seed=config.insecure_noise_seed)
-    exact = len(np.unique(units(graph)))
-    found = max(FEWEST, float(exact + COUNT_NOISE * noise.normal(1)[0]))
-    statements = len(public.train) or int(found)
-    config, line = complete(
-        _defaults(config, graph, public, found), public, models.model_class(config.model), statements
-    )
-    refuse(config)
+    found = counted_units(graph, config, ledger)
+    config, line = settled_defaults(graph, public, config, found)
     terms, counting = terms_of(graph, config, found), counting_of(graph, round(found, 1))
     if config.prior == "marginals" and config.prior_noise is None:
         config = config.with_values(prior_noise=_prior_noise(config, counting, ledger))
@@ -82,6 +73,30 @@ def settle(
         f"noise multiplier {config.noise_multiplier:.3g}, clip {config.clip:g}, {config.mechanism}."
     )
     return config, found, line + privately
+
+
+def counted_units(graph: Graph, config: TrainConfig, ledger: Ledger) -> float:
+    """How many units there are, about.
+
+    Reads confidential data: the number of units. Releases: that number with Gaussian noise, charged before it is drawn.
+    """
+    if config.insecure_noise_seed is not None:
+        ledger.charge(non_private("the noise was drawn from a given seed"), "insecure noise")
+    ledger.charge(gaussian(COUNT_NOISE), "noisy number of confidential units")
+    noise = source(secure=config.secure_noise, insecure_seed=config.insecure_noise_seed)
+    exact = len(np.unique(units(graph)))
+    return max(FEWEST, float(exact + COUNT_NOISE * noise.normal(1)[0]))
+
+
+def settled_defaults(
+    graph: Graph, public: Graph, config: TrainConfig, count: float
+) -> tuple[TrainConfig, str]:
+    """Every setting but the noise, for so many units (a noisy number), and the line about the ordinary part."""
+    statements = len(public.train) or int(count)
+    scorer = models.model_class(config.model)
+    config, line = complete(_defaults(config, graph, public, count), public, scorer, statements)
+    refuse(config)
+    return config, line
 
 
 def _defaults(config: TrainConfig, graph: Graph, public: Graph, count: float) -> TrainConfig:
