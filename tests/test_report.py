@@ -18,6 +18,7 @@ from veilgraph.train import train
 
 SECTIONS = (
     "What is promised",
+    "In short",
     "What is confidential, and for whom",
     "What they are good for",
     "How they learnt",

@@ -59,12 +59,15 @@ class Picture:
         return f"*Picture: {self.alternative}*\n"
 
 
+Block = Words | Grid | Picture
+
+
 @dataclass(frozen=True)
 class Section:
     """A heading and what is below it."""
 
     title: str
-    blocks: Sequence[Words | Grid | Picture]
+    blocks: Sequence[Block]
 
     def as_html(self) -> str:
         """Without the heading."""

@@ -12,13 +12,14 @@ body { font: 16px/1.5 system-ui, sans-serif; max-width: 56rem; margin: 2rem auto
 h1 { font-size: 1.7rem; margin-bottom: .2rem } h2 { font-size: 1.2rem; margin-top: 2.2rem; border-bottom: 1px solid #d7dee6 }
 .lead { font-size: 1.1rem } .warn { background: #fff4e0; border-left: 4px solid #e09b1a; padding: .7rem 1rem }
 table { border-collapse: collapse; width: 100%; font-size: .92rem } th, td { padding: .3rem .6rem; border-bottom: 1px solid #e6ebf0 }
-th { text-align: left } td.number { text-align: right; font-variant-numeric: tabular-nums } svg { max-width: 100%; height: auto }
+th { text-align: left } .number { text-align: right; font-variant-numeric: tabular-nums } svg { max-width: 100%; height: auto }
 .wide { overflow-x: auto } td { overflow-wrap: anywhere }
-figure { margin: 1rem 0 } figcaption { color: #5b6b7b; font-size: .85rem }
+figure { margin: 1rem 0; overflow-x: auto } figure svg { min-width: 35rem } figcaption { color: #5b6b7b; font-size: .85rem }
 footer { margin-top: 3rem; color: #5b6b7b; font-size: .85rem }
-@media print { body { margin: 0 } .warn { border: 1px solid #e09b1a } }
+@media print { body { margin: 0 } figure svg { min-width: 0 } .warn { border: 1px solid #e09b1a } }
 """
 
+PALE = "#8a98a8"
 COLOURS = ("#1f6feb", "#d1672a", "#2c974b", "#8250df", "#cf222e", "#57606a", "#bf8700", "#0550ae")
 
 
@@ -41,7 +42,11 @@ def paragraph(text: str) -> str:
 
 def table(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
     """A table; numbers to the right."""
-    head = "".join(f"<th scope='col'>{html.escape(c)}</th>" for c in columns)
+    numbers = [any(isinstance(row[i], int | float) for row in rows) for i in range(len(columns))]
+    head = "".join(
+        f"<th scope='col'{' class=number' if right else ''}>{html.escape(c)}</th>"
+        for c, right in zip(columns, numbers)
+    )
     lines = "".join("<tr>" + "".join(_cell(v) for v in row) + "</tr>" for row in rows)
     return f"<div class='wide'><table><thead><tr>{head}</tr></thead><tbody>{lines}</tbody></table></div>"
 
@@ -58,48 +63,17 @@ def _cell(value: Any) -> str:
     return f"<td>{html.escape(str(value))}</td>"
 
 
-def curve(series: Mapping[str, Sequence[tuple[float, float]]], x_label: str, description: str) -> str:
-    """Lines over a common x axis, each scaled to its own range, as an SVG with alternative text."""
-    width, height, left, bottom = 720, 260, 56, 36
-    all_x = [x for points in series.values() for x, _ in points]
-    if not all_x:
-        return ""
-    low_x, high_x = min(all_x), max(max(all_x), min(all_x) + 1e-9)
-    parts: list[str] = []
-    for (name, points), colour in zip(series.items(), COLOURS):
-        values = [y for _, y in points]
-        low, high = min(values), max(max(values), min(values) + 1e-9)
-        at = " ".join(
-            f"{left + (x - low_x) / (high_x - low_x) * (width - 2 * left):.1f},"
-            f"{height - bottom - (y - low) / (high - low) * (height - bottom - 30):.1f}"
-            for x, y in points
-        )
-        slot = len(parts)
-        parts.append(
-            f"<polyline fill='none' stroke='{colour}' stroke-width='2.5' points='{at}'/>"
-            f"<text x='{left + 200 * slot}' y='16' fill='{colour}'>{html.escape(name)}: {values[0]:.3f} → {values[-1]:.3f}</text>"
-        )
-    axis = (
-        f"<line x1='{left}' y1='{height - bottom}' x2='{width - left}' y2='{height - bottom}' stroke='#8a98a8'/>"
-        f"<text x='{left}' y='{height - 12}' fill='#5b6b7b'>{low_x:g}</text>"
-        f"<text x='{width - left}' y='{height - 12}' fill='#5b6b7b' text-anchor='end'>{high_x:g} {html.escape(x_label)}</text>"
-    )
-    return (
-        f"<svg role='img' viewBox='0 0 {width} {height}' font-family='system-ui, sans-serif' font-size='13'>"
-        f"<title>{html.escape(description)}</title>{axis}{''.join(parts)}</svg>"
-    )
-
-
 def bars(values: Mapping[str, float], description: str) -> str:
-    """Horizontal bars from 0 to 1, as an SVG with alternative text."""
-    row, width, left = 30, 720, 250
+    """Horizontal bars from 0 to the largest value (at least 1), as an SVG with alternative text."""
+    row, width, left = 30, 720, 300
+    most = max([1.0, *values.values()])
     parts: list[str] = []
     for i, (name, value) in enumerate(values.items()):
         y = i * row + 6
         parts.append(
             f"<text x='{left - 10}' y='{y + 14}' text-anchor='end'>{html.escape(name)}</text>"
-            f"<rect x='{left}' y='{y}' width='{max(value, 0) * (width - left - 70):.1f}' height='19' fill='#1f6feb' rx='3'/>"
-            f"<text x='{left + max(value, 0) * (width - left - 70) + 8:.1f}' y='{y + 14}'>{value:.3f}</text>"
+            f"<rect x='{left}' y='{y}' width='{max(value, 0) / most * (width - left - 70):.1f}' height='19' fill='#1f6feb' rx='3'/>"
+            f"<text x='{left + max(value, 0) / most * (width - left - 70) + 8:.1f}' y='{y + 14}'>{value:.3f}</text>"
         )
     return (
         f"<svg role='img' viewBox='0 0 {width} {len(values) * row + 8}' font-family='system-ui, sans-serif' font-size='13'>"
@@ -115,8 +89,9 @@ def lines(
     *,
     across: Mapping[str, float] | None = None,
     logarithmic: bool = False,
+    pale: Sequence[str] = (),
 ) -> str:
-    """Lines on common axes, and levels drawn ``across``, as an SVG with alternative text."""
+    """Lines on common axes (``pale`` ones dashed and grey), and levels drawn ``across``, as an SVG with alternative text."""
     width, height, left, right, top, bottom = 720, 340, 64, 170, 18, 48
     points = [point for found in series.values() for point in found]
     if not points:
@@ -128,16 +103,16 @@ def lines(
 
     low_x, high_x = min(place(x) for x, _ in points), max(place(x) for x, _ in points)
     high_x = max(high_x, low_x + 1e-9)
-    low_y = min([0.0, *(y for _, y in points), *level.values()])
-    high_y = max([low_y + 1e-9, *(y for _, y in points), *level.values()]) * 1.05
+    heights = [y for _, y in points] + list(level.values())
+    marks = _round_marks(min(0.0, *heights), max(heights))
+    low_y, high_y = marks[0], marks[-1]
 
     def at(x: float, y: float) -> tuple[float, float]:
         across_x = left + (place(x) - low_x) / (high_x - low_x) * (width - left - right)
         return across_x, height - bottom - (y - low_y) / (high_y - low_y) * (height - top - bottom)
 
     parts = []
-    for tick in range(5):
-        value = low_y + (high_y - low_y) * tick / 4
+    for value in marks:
         y = at(points[0][0], value)[1]
         parts.append(
             f"<line x1='{left}' y1='{y:.1f}' x2='{width - right}' y2='{y:.1f}' stroke='#e6ebf0'/>"
@@ -149,17 +124,17 @@ def lines(
         )
     labels: list[tuple[float, str, str]] = []
     for i, (name, found) in enumerate(series.items()):
-        colour = COLOURS[i % len(COLOURS)]
+        colour, dash = (PALE, " stroke-dasharray='6 4'") if name in pale else (COLOURS[i % len(COLOURS)], "")
         path = [at(x, y) for x, y in sorted(found)]
         drawn = " ".join(f"{x:.1f},{y:.1f}" for x, y in path)
-        parts.append(f"<polyline fill='none' stroke='{colour}' stroke-width='2.5' points='{drawn}'/>")
-        if len(path) <= 40:
+        parts.append(f"<polyline fill='none' stroke='{colour}' stroke-width='2.5' points='{drawn}'{dash}/>")
+        if len(path) <= 40 and name not in pale:
             parts += [f"<circle cx='{x:.1f}' cy='{y:.1f}' r='3.5' fill='{colour}'/>" for x, y in path]
         labels.append((path[-1][1], name, colour))
     for name, value in level.items():
         y = at(points[0][0], value)[1]
         parts.append(
-            f"<line x1='{left}' y1='{y:.1f}' x2='{width - right}' y2='{y:.1f}' stroke='#8a98a8' stroke-dasharray='6 4'/>"
+            f"<line x1='{left}' y1='{y:.1f}' x2='{width - right}' y2='{y:.1f}' stroke='{PALE}' stroke-dasharray='6 4'/>"
         )
         labels.append((y, name, "#5b6b7b"))
     lowest = -1e9
@@ -176,6 +151,15 @@ def lines(
         f"<svg role='img' viewBox='0 0 {width} {height}' font-family='system-ui, sans-serif' font-size='13'>"
         f"<title>{html.escape(description)}</title>{''.join(parts)}</svg>"
     )
+
+
+def _round_marks(low: float, high: float) -> list[float]:
+    """Four to six round numbers that enclose a range."""
+    span = max(high - low, 1e-9)
+    power = 10.0 ** math.floor(math.log10(span / 4))
+    step = next(power * m for m in (1, 2, 2.5, 5, 10) if span / (power * m) <= 5)
+    first, last = math.floor(low / step + 1e-9), math.ceil(high / step - 1e-9)
+    return [step * k for k in range(first, max(last, first + 1) + 1)]
 
 
 def _ticks(values: Sequence[float], logarithmic: bool) -> list[float]:

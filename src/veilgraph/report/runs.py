@@ -9,21 +9,23 @@ from typing import Any
 
 import numpy as np
 
-from veilgraph.attack import audit, membership
-from veilgraph.errors import InputError, UsageError
+from veilgraph.errors import UsageError
 from veilgraph.files import write_text
-from veilgraph.load import Graph, load
+from veilgraph.load import Graph
 from veilgraph.mark import may_be_confidential, summarise
-from veilgraph.report.blocks import Grid, Picture, Section, Words
-from veilgraph.report.page import lines, page, scatter
-from veilgraph.runs import METRICS, Run
+from veilgraph.report.blocks import Block, Grid, Picture, Section, Words
+from veilgraph.report.findings import Findings, find
+from veilgraph.report.page import bars, lines, page, scatter
+from veilgraph.runs import Run
 
 WARNING = (
     "For the curator. Figures about confidential statements, losses and attacks depend on them without noise and are not "
     "covered by the promise: publish the folder that «veil export --format run» makes, not this page."
 )
+TITLE = "What these vectors promise, and what they are good for"
 MEASURES = ("mrr", "hits@1", "hits@10", "mr")
 POINTS = 1500  # entities on the map
+MOST_RELATIONS = 30  # in a picture
 
 
 def report(
@@ -44,50 +46,31 @@ def report(
     """
     if format not in ("html", "md"):
         raise UsageError(f"a report is html or md, found {format!r}.")
-    many = [runs] if isinstance(runs, Run | str | Path) else list(runs)
-    opened = [run if isinstance(run, Run) else Run.open(run) for run in many]
-    if not opened:
-        raise UsageError("a report needs at least one run.")
-    for run in opened:
-        run.require_finished()
-    source = load(graph) if graph is not None else opened[0].graph()
-    told = note or (lambda text: None)
-    names = _names(opened)
-    main = next((run for run in opened if run.guarantee == "dp" and run.config.private), opened[0])
+    found = find(runs, graph=graph, canaries=canaries, note=note)
+    first = next(iter(found.runs.values()))
+    return write(found, Path(out) if out is not None else first.folder / f"report.{format}", format)
+
+
+def write(found: Findings, path: Path, format: str = "html") -> Path:
+    """Write findings down."""
     sections = [
-        _promise(main),
-        _confidential(source),
-        _utility(opened, names, source, told),
-        _curves(opened, names),
-        _attacks(opened, names, source, main, canaries, told),
-        _map(main, source),
-        _details(main),
+        _promise(found.run),
+        _short(found),
+        _confidential(found.graph),
+        _utility(found),
+        _curves(found),
+        _attacks(found),
+        _map(found.run, found.graph),
+        _details(found.run),
     ]
-    path = Path(out) if out is not None else opened[0].folder / f"report.{format}"
-    title, lead = "What these vectors promise, and what they are good for", main.certificate["statement"]
+    lead, footer = found.run.certificate["statement"], f"Written about {', '.join(found.runs)}."
     if format == "md":
-        write_text(
-            path, f"# {title}\n\n> {WARNING}\n\n" + "\n".join(section.as_markdown() for section in sections)
-        )
+        body = "\n".join(section.as_markdown() for section in sections)
+        write_text(path, f"# {TITLE}\n\n{lead}\n\n> {WARNING}\n\n{body}\n{footer}\n")
     else:
-        body = [(section.title, section.as_html()) for section in sections]
-        write_text(
-            path, page(title, lead, WARNING, body, f"Written by veil report about {', '.join(names)}.")
-        )
+        parts = [(section.title, section.as_html()) for section in sections]
+        write_text(path, page(TITLE, lead, WARNING, parts, footer))
     return path
-
-
-def _names(runs: Sequence[Run]) -> list[str]:
-    names = []
-    for run in runs:
-        kind = (
-            f"ε = {run.epsilon:.3g}"
-            if run.epsilon
-            else {"dp": "confidential dropped"}.get(run.guarantee, run.guarantee)
-        )
-        name = f"{run.config.model}, {'no privacy' if kind == 'none' else kind}"
-        names.append(name if name not in names else f"{name} ({run.folder.name})")
-    return names
 
 
 def _promise(run: Run) -> Section:
@@ -103,7 +86,6 @@ def _promise(run: Run) -> Section:
     return Section(
         "What is promised",
         [
-            Words(document["statement"]),
             Grid(("ε", "δ", "accountant", "unit", "statements of a unit", "mechanism"), [row]),
             Grid(("not covered",), [(line,) for line in document["not_covered"]]),
         ],
@@ -123,9 +105,9 @@ def _confidential(graph: Graph) -> Section:
         "What is confidential, and for whom",
         [
             Words(
-                f"{found['confidential']:,} statements are confidential, {found['unrestricted']:,} are not. What is protected is "
-                f"one {found['unit']}: there are {found['units']:,}, of which a training reads at most {found['per_unit']} "
-                f"statements each."
+                f"{found['confidential']:,} statements are confidential, {found['unrestricted']:,} are not (of all splits). What is "
+                f"protected is one {found['unit']}: the training has {found['units']:,} of them and reads at most "
+                f"{found['per_unit']} of the statements of each."
             ),
             Grid(("relation", "confidential", "unrestricted"), rows),
             Words(
@@ -136,44 +118,73 @@ def _confidential(graph: Graph) -> Section:
     )
 
 
-def _utility(runs: Sequence[Run], names: Sequence[str], graph: Graph, told: Callable[[str], None]) -> Section:
-    rows: list[tuple[Any, ...]] = []
-    if not len(graph.splits.get("test", ())):
-        return Section(
-            "What they are good for", [Words("The graph has no test split: nothing can be ranked.")]
+def _short(found: Findings) -> Section:
+    """For whoever reads one table."""
+    rows = [
+        (
+            name,
+            found.quality[name]["mrr"] if found.quality else "not measured",
+            found.attacks[name]["auc"] if found.attacks else "not measured",
         )
-    for run, name in zip(runs, names):
-        found = _metrics(run)
-        if found is None:
-            told(f"ranking the test split: {name}")
-            found = run.evaluate("test", graph=graph)
-        rows.append((name, "all", *(found[m] for m in MEASURES)))
+        for name in found.runs
+    ]
+    if found.popular is not None:
+        rows.append(("guessing popular answers", found.popular["mrr"], "—"))
+    columns = (
+        "",
+        "use: finds the hidden end of a fact (MRR; 1 is perfect)",
+        "harm: attacker tells members (AUC; 0.5 is a coin)",
+    )
+    blocks: list[Block] = [Grid(columns, rows)]
+    if found.audited is not None:
+        blocks.append(Words(_audit_words(found.audited)))
+    return Section("In short", blocks)
+
+
+def _audit_words(audited: dict[str, Any]) -> str:
+    claimed = audited["epsilon_claimed"]
+    return (
+        f"Audit: {audited['canaries']} canaries, each in by a fair coin, in one more training. The best guess refutes every ε "
+        f"below {audited['epsilon_lower_bound']:.2f}; claimed is {'∞' if claimed is None else f'{claimed:.2f}'}: {audited['verdict']}."
+    )
+
+
+def _utility(found: Findings) -> Section:
+    title = "What they are good for"
+    if not found.quality:
+        return Section(title, [Words("The graph has no test split: nothing can be ranked.")])
+    rows: list[tuple[Any, ...]] = []
+    for name, measured in found.quality.items():
+        rows.append((name, "all", *(measured[m] for m in MEASURES)))
         for kind in ("confidential", "unrestricted"):
-            if kind in found:
-                rows.append((name, kind, *(found[kind][m] for m in MEASURES)))
+            if kind in measured:
+                rows.append((name, kind, *(measured[kind][m] for m in MEASURES)))
+    if found.popular is not None:
+        rows.append(("guessing popular answers", "all", *(found.popular[m] for m in MEASURES)))
+    possible = may_be_confidential(found.graph)
+    relations = found.quality[found.main]["relations"]
+    names = list(found.graph.relations)
+    shown = sorted(relations, key=lambda name: -relations[name]["queries"])[:MOST_RELATIONS]
+    heights = {
+        f"{name}{' (may be confidential)' if possible[names.index(name)] else ''}": relations[name]["mrr"]
+        for name in sorted(shown, key=lambda name: -relations[name]["mrr"])
+    }
+    text = f"MRR of each relation, best first: {found.main}"
     return Section(
-        "What they are good for",
+        title,
         [
             Words(
                 "Of every held-out fact one end is hidden and all entities are ranked. MRR is the mean of 1/rank; Hits@10 is how "
                 "often the hidden end is among the first ten; MR is the mean rank."
             ),
             Grid(("run", "statements", *MEASURES), rows),
+            Picture(bars(heights, text), text),
         ],
     )
 
 
-def _metrics(run: Run) -> dict[str, Any] | None:
-    """What was measured before, if it was the test split."""
-    try:
-        found = json.loads((run.folder / METRICS).read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return None
-    return dict(found) if found.get("split") == "test" else None
-
-
-def _curves(runs: Sequence[Run], names: Sequence[str]) -> Section:
-    blocks: list[Words | Grid | Picture] = []
+def _curves(found: Findings) -> Section:
+    blocks: list[Block] = []
     for key, label in (
         ("loss", "mean loss of ordinary batches"),
         ("private_loss", "mean loss of private batches"),
@@ -181,7 +192,7 @@ def _curves(runs: Sequence[Run], names: Sequence[str]) -> Section:
     ):
         series = {
             name: [(line["epoch"], line[key]) for line in run.trace if line.get(key) is not None]
-            for run, name in zip(runs, names)
+            for name, run in found.runs.items()
         }
         series = {name: points for name, points in series.items() if len(points) > 1}
         if series:
@@ -190,46 +201,38 @@ def _curves(runs: Sequence[Run], names: Sequence[str]) -> Section:
     return Section("How they learnt", blocks or [Words("No epochs: the counts alone answer.")])
 
 
-def _attacks(
-    runs: Sequence[Run],
-    names: Sequence[str],
-    graph: Graph,
-    main: Run,
-    canaries: int,
-    told: Callable[[str], None],
-) -> Section:
-    blocks: list[Words | Grid | Picture] = []
-    rows, curves = [], {}
-    for run, name in zip(runs, names):
-        told(f"attacking: {name}")
-        try:
-            found = membership(run, graph=graph)
-        except InputError as error:
-            return Section("What an attacker learns", [Words(str(error))])
-        low, high = found["auc_interval"]
-        rows.append((name, found["auc"], f"{low:.3f} – {high:.3f}", found["tpr@fpr=0.01"], found["members"]))
-        curves[name] = [(x, y) for x, y in found["roc"]]
-    blocks += [
+def _attacks(found: Findings) -> Section:
+    title = "What an attacker learns"
+    if not found.attacks:
+        return Section(title, [Words(found.no_attack)])
+    rows = []
+    for name, attacked in found.attacks.items():
+        low, high = attacked["auc_interval"]
+        rows.append(
+            (name, attacked["auc"], f"{low:.3f} – {high:.3f}", attacked["tpr@fpr=0.01"], attacked["members"])
+        )
+    text = "members found by false alarms; the diagonal is a coin"
+    curves = {name: [(x, y) for x, y in attacked["roc"]] for name, attacked in found.attacks.items()}
+    curves["a coin"] = [(0.0, 0.0), (1.0, 1.0)]
+    blocks: list[Block] = [
         Words(
             "Membership: confidential statements that were in the training against held-out ones that were not. AUC 0.5 is a "
             "coin; the last but one column says how many members are found at 1 % false alarms."
         ),
         Grid(("run", "AUC", "95 % interval", "found at 1 % false alarms", "members tried"), rows),
+        Picture(lines(curves, "false alarms", "members found", text, pale=("a coin",)), text),
     ]
-    text = "members found by false alarms; the diagonal is a coin"
-    curves["a coin"] = [(0.0, 0.0), (1.0, 1.0)]
-    blocks.append(Picture(lines(curves, "false alarms", "members found", text), text))
-    if canaries and main.config.private:
-        told(f"auditing with {canaries} canaries")
-        found = audit(main, graph=graph, canaries=canaries)
-        blocks.append(
-            Words(
-                f"Audit: {found['canaries']} canaries, each in by a fair coin, in one more training. The best guess refutes every "
-                f"ε below {found['epsilon_lower_bound']:.2f}; claimed is {found['epsilon_claimed'] or float('inf'):.2f}: "
-                f"{found['verdict']}."
-            )
-        )
-    return Section("What an attacker learns", blocks)
+    audited = found.audited
+    if audited is not None:
+        blocks.append(Words(_audit_words(audited)))
+        if audited["epsilon_claimed"] is not None:
+            text = "the audit's lower bound must stay under the ε that is claimed"
+            heights = {
+                "ε claimed": audited["epsilon_claimed"],
+                "ε refuted below": audited["epsilon_lower_bound"],
+            }
+            blocks.append(Picture(bars(heights, text), text))
+    return Section(title, blocks)
 
 
 def _map(run: Run, graph: Graph) -> Section:
