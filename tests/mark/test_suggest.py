@@ -59,6 +59,19 @@ def test_a_ward_that_says_nothing_is_not_suggested() -> None:
         assert sum(way.exposed for way in found) <= 0.05 * PATIENTS
 
 
+def test_luck_is_not_called_a_leak() -> None:
+    """Loose demands on unrelated values: many guesses, some of them right, none of them reported; real leaks stay."""
+    loose = {"confidence": 0.15, "lift": 1.1, "support": 3}
+    lucky = 0
+    for seed in range(20):
+        graph = hospital(np.random.default_rng(seed), 0.0)
+        assert suggest(graph, ["suffersFrom"], **loose) == []  # each fails by chance at most once in twenty
+        lucky += len(suggest(graph, ["suffersFrom"], **loose, luck=1.0))
+    assert lucky > 0
+    graph = hospital(np.random.default_rng(0), 0.9)
+    assert all(way.luck < 1e-6 for way in suggest(graph, ["suffersFrom"], **loose) if "onWard" in way.path)
+
+
 def test_proposed_rules_close_the_way(tmp_path: Path) -> None:
     graph = hospital(np.random.default_rng(1), 0.9)
     marked = graph.with_marks(mark(graph, relations=["suffersFrom"], unit="head", per_unit=4))

@@ -52,6 +52,9 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     ways.add_argument("--lift", type=float, default=2.0, help="times likelier than for anybody (default 2)")
     ways.add_argument("--support", type=int, default=5, help="others that share the value (default 5)")
     ways.add_argument("--steps", type=int, default=2, choices=(1, 2), help="longest path (default 2)")
+    ways.add_argument(
+        "--luck", type=float, default=0.05, help="leave out what may be chance (default 0.05; 1 shows all)"
+    )
     ways.add_argument("--top", type=int, default=15, help="ways shown (default 15; --json has all)")
 
 
@@ -124,7 +127,8 @@ def _suggest(options: argparse.Namespace) -> dict[str, Any]:
 
     graph = load(options.graph)
     chosen = {key: getattr(options, key) for key in ("confidence", "lift", "support", "steps")}
-    found = suggest(graph, options.relation, **chosen)
+    everything = suggest(graph, options.relation, **chosen, luck=1.0)
+    found = [way for way in everything if way.luck <= options.luck]
     rules = proposal(graph, found)
     if options.out:
         write_text(Path(options.out), yaml.safe_dump(rules, sort_keys=False, allow_unicode=True))
@@ -132,6 +136,7 @@ def _suggest(options: argparse.Namespace) -> dict[str, Any]:
     return {
         "graph": options.graph,
         "suggestions": ways,
+        "may_be_luck": len(everything) - len(found),
         "proposal": rules,
         "out": options.out,
         "top": options.top,
@@ -173,6 +178,8 @@ def _show_suggestions(result: dict[str, Any]) -> None:
     from veilgraph.cli.terminal import note, table
 
     ways = result["suggestions"]
+    if result["may_be_luck"]:
+        note(f"{result['may_be_luck']:,} ways may be mere chance and are left out (--luck 1 shows them).")
     if not ways:
         note("No unrestricted predicate, nor a path of two, guesses a secret better than chance.")
         return

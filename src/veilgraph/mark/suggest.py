@@ -5,18 +5,23 @@ ward names the disease. For every confidential relation and every unrestricted w
 built: among the others with that value (the person is left out), which confidential value is commonest? People whose
 secret is guessed right, with enough confidence and better than the commonest secret of all would be, are *exposed*.
 
+Many ways are tried, and on few people some guess well by luck. So guesses are also learnt from one half of the people and
+tried on the other: if a value had nothing to do with the secret, they would be right as often as the secret is common. The
+chance of as many right ones (binomial; times two for the halves, times the number of ways) is reported, and ways for
+which it is not small are left out.
+
 Reads confidential data: all of it, without noise. For the curator; nothing of it is released.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from scipy import sparse
+from scipy import sparse, stats
 
 from veilgraph.errors import UsageError
 from veilgraph.load import Graph, load
@@ -37,6 +42,7 @@ class Suggestion:
     people: int  # with this kind of secret
     confidence: float  # share of right guesses among those made
     lift: float  # of the guesses: how many times likelier than for anybody
+    luck: float  # the chance that any of the ways would do as well if none told anything (at most)
     example: str
 
     @property
@@ -57,8 +63,9 @@ def suggest(
     lift: float = 2.0,
     support: int = 5,
     steps: int = 2,
+    luck: float = 0.05,
 ) -> list[Suggestion]:
-    """Ways from a person to a secret, the most dangerous first.
+    """Ways from a person to a secret, the most dangerous first; those that may be ``luck`` are left out.
 
     Secrets are the confidential statements of a marked graph, or those of ``relations``. A guess is made where at least
     ``support`` others share the value and ``confidence`` of them share the secret, ``lift`` times more than of all people.
@@ -75,13 +82,14 @@ def suggest(
         )
     if steps not in (1, 2):
         raise UsageError(f"paths have one or two steps, found {steps}")
-    names, found = list(graph.relations), []
+    names, found, tried = list(graph.relations), [], 0
     ways = _Ways(seen, len(graph.entities), names)
     for relation in np.unique(hidden[:, 1]):
         target = _matrix(hidden[hidden[:, 1] == relation][:, [0, 2]], len(graph.entities))
         people = np.flatnonzero(np.diff(target.indptr))
         for path, values in ways.all(people, steps):
             guess = _Guess(target, values, people, confidence, lift, support)
+            tried += 1
             if guess.exposed > guess.by_chance:
                 found.append(
                     Suggestion(
@@ -92,9 +100,12 @@ def suggest(
                         len(people),
                         guess.exposed / guess.made,
                         guess.mean_lift,
+                        _luck(target, values, people, confidence, lift, support),
                         guess.example(graph, names[relation], path),
                     )
                 )
+    found = [replace(way, luck=min(1.0, tried * way.luck)) for way in found]
+    found = [way for way in found if way.luck <= luck]
     return sorted(found, key=lambda s: (s.by_chance - s.exposed, len(s.path), s.path))
 
 
@@ -160,6 +171,49 @@ class _Ways:
         return ("^" if way[1] else "") + self.names[way[0]]
 
 
+def _largest(table: sparse.csr_matrix) -> tuple[np.ndarray, np.ndarray]:
+    """For each row where its largest entry is, and how large."""
+    return np.asarray(table.argmax(1)).ravel(), np.asarray(table.max(1).todense()).ravel()
+
+
+def _best_of_each(rows: np.ndarray, worth: np.ndarray) -> np.ndarray:
+    """Of every person's values the place of the most telling one, if it tells anything."""
+    order = np.lexsort((-worth, rows))
+    first = np.r_[True, np.diff(rows[order]) > 0] if len(rows) else np.zeros(0, bool)
+    chosen = order[first]
+    return np.asarray(chosen[worth[chosen] > 0])
+
+
+def _luck(
+    target: sparse.csr_matrix,
+    values: sparse.csr_matrix,
+    people: np.ndarray,
+    confidence: float,
+    lift: float,
+    support: int,
+) -> float:
+    """The chance that guesses learnt from one half would be as often right on the other, if values told nothing."""
+    halves = np.array_split(np.random.default_rng(0).permutation(people), 2)
+    usual = np.asarray(target.sum(0)).ravel() / len(people)
+    found = 1.0
+    for learnt, tried in (halves, halves[::-1]):
+        if not len(learnt) or not len(tried):
+            continue
+        best, most = _largest((values[learnt].T @ target[learnt]).tocsr())
+        with_value = np.asarray(values[learnt].sum(0)).ravel()
+        own = values[tried]
+        rows, value = np.repeat(np.arange(len(tried)), np.diff(own.indptr)), own.indices
+        enough = with_value[value] >= max(1, support // 2)
+        share = np.where(enough, most[value] / np.maximum(with_value[value], 1), 0.0)
+        gain = share / np.maximum(usual[best[value]], 1e-12)
+        chosen = _best_of_each(rows, np.where((share >= confidence) & (gain >= lift), share, 0.0))
+        if len(chosen):
+            guess = best[value[chosen]]
+            right = int(np.asarray(target[tried[rows[chosen]], guess]).sum())
+            found = min(found, float(stats.binom.sf(right - 1, len(chosen), min(1.0, usual[guess].mean()))))
+    return 2 * found
+
+
 class _Guess:
     """The commonest secret among others with the same value, for every person."""
 
@@ -174,22 +228,25 @@ class _Guess:
     ) -> None:
         with_value = np.asarray(values.sum(0)).ravel()  # entities that share a value
         together = (values[people].T @ target[people]).tocsr()  # value × secret
-        best = np.asarray(together.argmax(1)).ravel()
-        most = np.asarray(together.max(1).todense()).ravel()
+        best, most = _largest(together)
+        size = together.shape
+        second, next_most = _largest(together - sparse.csr_matrix((most, (np.arange(size[0]), best)), size))
         usual = np.asarray(target.sum(0)).ravel() / len(people)  # how common a secret is
         own = values[people]
         rows = np.repeat(np.arange(len(people)), np.diff(own.indptr))
         value = own.indices
-        guess = best[value]
-        right = np.asarray(target[people[rows], guess]).ravel().astype(np.int64)
-        others = with_value[value] - 1  # the person is left out
-        share = np.where(others >= support, (most[value] - right) / np.maximum(others, 1), 0.0)
+        # The person is left out of the counts: without it the second secret may lead (or draw level: then it is taken).
+        has_best, has_second = (
+            np.asarray(target[people[rows], secret[value]]).ravel().astype(np.int64)
+            for secret in (best, second)
+        )
+        without, without_next = most[value] - has_best, next_most[value] - has_second
+        turned = without_next >= np.maximum(without, 1)
+        guess, right = np.where(turned, second[value], best[value]), np.where(turned, has_second, has_best)
+        others = with_value[value] - 1
+        share = np.where(others >= support, np.maximum(without, without_next) / np.maximum(others, 1), 0.0)
         gain = share / np.maximum(usual[guess], 1e-12)
-        worth = np.where((share >= confidence) & (gain >= lift), share, 0.0)
-        order = np.lexsort((-worth, rows))
-        first = np.r_[True, np.diff(rows[order]) > 0] if len(rows) else np.zeros(0, bool)
-        chosen = order[first]
-        chosen = chosen[worth[chosen] > 0]
+        chosen = _best_of_each(rows, np.where((share >= confidence) & (gain >= lift), share, 0.0))
         self.made, self.exposed = len(chosen), int(right[chosen].sum())
         commonest = int(usual.argmax())
         whose = people[rows[chosen]]
