@@ -41,6 +41,19 @@ def test_number_of_confidential_statements_is_not_public(hospital: Graph, tmp_pa
     assert run.ledger.lines[0]["charge"] == {"event": "gaussian", "noise_multiplier": 100.0}
 
 
+@pytest.mark.parametrize("model", ["marginals", "complex", "transe"])
+def test_an_empty_confidential_graph_trains_like_any_other(
+    model: str, hospital: Graph, tmp_path: Path
+) -> None:
+    """Refusing it would tell that there is nothing: it is a neighbour of a graph with one statement."""
+    empty = hospital.with_splits({"train": hospital.train[:0], "test": hospital.split("test")})
+    graph = empty.with_marks(mark(empty, everything=True))
+    run = train(graph, out=tmp_path / "run", model=model, epsilon=1.0, threads=1)
+    assert run.epsilon is not None
+    assert run.epsilon <= 1
+    assert verify(run, graph)["valid"]
+
+
 def test_hash_of_confidential_data_is_not_published(hospital: Graph, tmp_path: Path) -> None:
     """Whoever guesses the graph could test the guess against a plain hash; the salted one differs at every run."""
     graph = hospital.with_marks(mark(hospital, random_share=0.5))
