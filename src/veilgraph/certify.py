@@ -66,6 +66,7 @@ def _uncharged(run: Run) -> list[str]:
 
     config, reasons = run.config, []
     charged = run.ledger.events
+    reasons += _trials(run)
     events = [part for event in charged for part in _each(event)]
     if gaussian(COUNT_NOISE) not in events:
         reasons.append("the ledger does not charge the noisy number of units")
@@ -93,13 +94,25 @@ def _uncharged(run: Run) -> list[str]:
         reasons.append(
             "the ledger charges fewer private steps than config.yaml says, and the budget allowed more"
         )
-    if "best_of" in run.facts and not any(
-        event["event"] == "selected" and event["mean"] == run.facts["best_of"] for event in charged
-    ):
-        reasons.append("the ledger does not charge the trials this run is the best of")
     if not any(line.get("digest") == run.config.digest for line in run.ledger.lines):
         reasons.append("config.yaml is not the one the training began with")
     return reasons
+
+
+def _trials(run: Run) -> list[str]:
+    """What is wrong with the charge for the trials a run is the best of: all of it was done by each of them."""
+    from veilgraph.account.events import gaussian
+    from veilgraph.train.private.setup import COUNT_NOISE
+
+    chosen = [event for event in run.ledger.events if event["event"] == "selected"]
+    if "best_of" not in run.facts:
+        return ["the ledger charges trials, and config.yaml does not speak of any"] if chosen else []
+    count = gaussian(COUNT_NOISE)
+    outside = [event for event in run.ledger.events if event["event"] not in ("selected", "nothing")]
+    inside = _each(chosen[0]) if len(chosen) == 1 and chosen[0]["mean"] == run.facts["best_of"] else []
+    whole = count in inside and gaussian(run.facts.get("score_noise", 0.0)) in inside
+    counted = len(outside) > 0 and all(event == count for event in outside)  # more than once after a crash
+    return [] if whole and counted else ["the ledger does not charge the trials this run is the best of"]
 
 
 def _each(event: Mapping[str, Any]) -> list[Mapping[str, Any]]:

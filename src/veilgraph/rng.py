@@ -10,6 +10,7 @@ True
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import dataclass
 
 import numpy as np
@@ -34,3 +35,14 @@ class Streams:
         if name not in NAMES:
             raise ValueError(f"no random stream is called {name!r}; there are {', '.join(NAMES)}")
         return np.random.Generator(np.random.SFC64([self.seed, NAMES.index(name), *position]))
+
+
+def uniform(keys: np.ndarray, seed: int, purpose: str = "") -> np.ndarray:
+    """A number in [0, 1) for each key, from the key, the seed and the purpose alone (splitmix64)."""
+    salt = int.from_bytes(hashlib.sha256(purpose.encode()).digest()[:8], "big") if purpose else 0
+    with np.errstate(over="ignore"):
+        z = (keys.astype(np.uint64) ^ np.uint64(salt)) + np.uint64(seed + 1) * np.uint64(0x9E3779B97F4A7C15)
+        for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
+            z = (z ^ (z >> np.uint64(shift))) * np.uint64(factor)
+        z ^= z >> np.uint64(31)
+    return np.asarray((z >> np.uint64(11)).astype(np.float64) / 2**53)

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 import math
+import shutil
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+import torch
 from scipy import stats
 
 from tests.privacy import QUICK, private_run
@@ -128,19 +130,92 @@ def test_tuning_is_charged_once_and_certified(marked: Graph, tmp_path: Path) -> 
         tune(marked, out=tmp_path / "study", trials=3, **STUDY)
 
 
-def test_trials_cannot_be_left_out_of_the_ledger(marked: Graph, tmp_path: Path) -> None:
-    """As if the winner had been the only training."""
+def _parts(event: Any) -> list[Any]:
+    return list(event["of"]["all"])
+
+
+FORGERIES = {  # of [count, selected]
+    "as if alone": lambda count, chosen: [count, *_parts(chosen)],
+    "an empty selection beside": lambda count, chosen: [count, selected(3, gaussian(1e4)), *_parts(chosen)],
+    "two selections": lambda count, chosen: [count, selected(3, gaussian(1e5)), selected(1, together(*_parts(chosen)))],
+    "fewer trials": lambda count, chosen: [count, {**chosen, "mean": 1.0}],
+    "no score": lambda count, chosen: [
+        count, selected(3, together(*(p for p in _parts(chosen) if p["event"] != "gaussian" or p == count)))
+    ],
+    "no count": lambda count, chosen: [chosen],
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def tuned(hospital: Graph, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    graph = hospital.with_marks(mark(hospital, relations=["hasDiagnosis", "takes"]))
+    return Path(tune(graph, out=tmp_path_factory.mktemp("tuned") / "study", trials=3, **STUDY)["run"])
+
+
+@pytest.mark.parametrize("name", FORGERIES)
+def test_trials_cannot_be_left_out_of_the_ledger(name: str, tuned: Path, tmp_path: Path) -> None:
+    """Nor charged less: whoever writes another ledger gets no certificate."""
     from veilgraph.certify import certify
 
-    run = Run.open(tune(marked, out=tmp_path / "study", trials=3, **STUDY)["run"])
-    path, lines = run.folder / "ledger.jsonl", []
-    for line in run.ledger.lines:
-        event = line["charge"]
-        parts = event["of"]["all"] if event["event"] == "selected" else [event]
-        lines += [json.dumps({**line, "charge": part}) for part in parts]
-    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    shutil.copytree(tuned, tmp_path / "run")
+    run = Run.open(tmp_path / "run")
+    count, chosen = (event for event in run.ledger.events if event["event"] != "nothing")
+    settings = [line for line in run.ledger.lines if line["charge"]["event"] == "nothing"]
+    lines = [{"what": "forged", "charge": event} for event in FORGERIES[name](count, chosen)]
+    text = "".join(json.dumps(line) + "\n" for line in [*lines, *settings])
+    (run.folder / "ledger.jsonl").write_text(text, encoding="utf-8")
     with pytest.raises(VerificationError, match="the best of"):
         certify(Run.open(run.folder))
+
+
+def test_a_score_that_is_no_number_ranks_last(hospital: Graph, tmp_path: Path) -> None:
+    """And does not stop the others: that would tell whether the statement is there."""
+    graph = hospital.with_marks(mark(hospital, relations=["hasDiagnosis", "takes"]))
+    run = private_run(graph, tmp_path / "run")
+    secret = graph.split("valid")[graph.secret("valid")]
+    run.parameters.entities[int(secret[0, 2])] = torch.inf
+    total = trials.reciprocal_ranks(run, graph, np.random.default_rng(0))
+    assert 0 < total < len(secret)
+
+
+def test_only_a_study_is_touched(marked: Graph, tmp_path: Path) -> None:
+    """A folder of somebody else's is refused, and another run's ledger is never charged."""
+    (tmp_path / "mine" / "trial-0").mkdir(parents=True)
+    run = private_run(marked, tmp_path / "run")
+    (tmp_path / "file").write_text("x", encoding="utf-8")
+    for name in ("mine", "run", "file"):
+        with pytest.raises(UsageError, match="no study"):
+            tune(marked, out=tmp_path / name, trials=2, **STUDY)
+    assert (tmp_path / "mine" / "trial-0").is_dir()
+    assert verify(run, marked)["valid"]
+
+
+@pytest.mark.parametrize("text", ["{", "{}", "[]"])
+def test_a_damaged_study_is_bad_input(text: str, marked: Graph, tmp_path: Path) -> None:
+    (tmp_path / "study.json").write_text(text, encoding="utf-8")
+    with pytest.raises(RunError, match="damaged"):
+        tune(marked, out=tmp_path, trials=2, **STUDY)
+
+
+def test_a_trial_passes_for_nothing_even_half_done(
+    marked: Graph, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its ledger says so before its first step; a study whose ledger was replaced does not go on."""
+    import importlib
+
+    training = importlib.import_module("veilgraph.train")
+
+    def killed(*given: Any, **named: Any) -> Any:
+        raise Stop
+
+    monkeypatch.setattr(training, "run_training", killed)
+    with pytest.raises(Stop):
+        tune(marked, out=tmp_path / "study", trials=2, **STUDY)
+    monkeypatch.undo()
+    assert not Run.open(tmp_path / "study" / "trial-0").ledger.private
+    (tmp_path / "study" / "ledger.jsonl").unlink()
+    with pytest.raises(VerificationError, match="began with"):
+        tune(marked, out=tmp_path / "study", trials=2, **STUDY)
 
 
 def test_a_killed_study_goes_on_without_paying_again(
@@ -164,8 +239,12 @@ def test_a_killed_study_goes_on_without_paying_again(
     before = (tmp_path / "study" / "ledger.jsonl").read_bytes()
     trial = Run.open(tmp_path / "study" / "trial-0")
     assert trial.epsilon is None  # one of several: nothing can be promised for it
-    with pytest.raises(RunError, match="another graph or of other settings"):
+    assert (tmp_path / "study" / "study.json").stat().st_mode & 0o077 == 0
+    with pytest.raises(RunError, match="of other settings"):
         tune(marked, out=tmp_path / "study", trials=4, **STUDY)
+    wider = marked.with_marks(mark(marked, relations=["*"], unit="head", per_unit=10))
+    with pytest.raises(RunError, match="other marks"):  # trial 0 protected others, and less of them
+        tune(wider, out=tmp_path / "study", trials=3, **STUDY)
     found = tune(marked, out=tmp_path / "study", trials=3, **STUDY)
     assert calls == 4
     assert (tmp_path / "study" / "ledger.jsonl").read_bytes() == before

@@ -7,13 +7,17 @@ import logging
 import time
 from typing import Any
 
+KINDS = ("movielens", "interactions")
+MODES = ("random", "entities", "latest")
+
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     """Flags of this verb."""
     parser.add_argument(
         "source",
-        nargs="?",
-        help="a file (TSV, CSV, Parquet, RDF; also .gz), a folder, an http(s) SPARQL endpoint, or builtin:hospital",
+        nargs="*",
+        help="a file (TSV, CSV, Parquet, RDF; also .gz), a folder, an http(s) SPARQL endpoint, builtin:hospital, movielens "
+        "FOLDER, or interactions FILE (users and items)",
     )
     parser.add_argument(
         "--database", metavar="URL", help="sqlite:///FILE, duckdb:///FILE, postgresql://…, with --mapping"
@@ -40,11 +44,24 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--query", help="SPARQL CONSTRUCT query (default: everything)")
     parser.add_argument("--timeout", type=float, default=60.0, help="seconds to wait for an endpoint")
     parser.add_argument("--patients", type=int, default=2000, help="size of builtin:hospital")
-    parser.add_argument("--split", choices=("random", "entities"), help="cut into train, valid, test")
+    parser.add_argument("--split", choices=MODES, help="cut into train, valid, test")
     parser.add_argument("--valid", type=float, default=0.1, help="share held out for validation")
     parser.add_argument("--test", type=float, default=0.1, help="share held out for testing")
     parser.add_argument("--fix", action="store_true", help="drop what the integrity check finds")
     parser.add_argument("--seed", type=int, default=0, help="of the split and the generator")
+
+
+def _named(words: list[str]) -> str | None:
+    """The source: one word, or a kind of source and where it is."""
+    from veilgraph.errors import UsageError
+
+    if len(words) == 2 and words[0] in KINDS:
+        return ":".join(words)
+    if len(words) > 1:
+        raise UsageError(
+            f"veil load reads one source, found {' '.join(words)}. Two words are for: {', '.join(KINDS)}."
+        )
+    return words[0] if words else None
 
 
 def run(options: argparse.Namespace) -> dict[str, Any]:
@@ -60,7 +77,11 @@ def run(options: argparse.Namespace) -> dict[str, Any]:
         check_target(options.out, force=options.force)
     given = [
         source
-        for source in (options.source, options.database, options.tables and f"tables:{options.tables}")
+        for source in (
+            _named(options.source),
+            options.database,
+            options.tables and f"tables:{options.tables}",
+        )
         if source
     ]
     if len(given) != 1:

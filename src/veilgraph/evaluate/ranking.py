@@ -46,9 +46,14 @@ class Ranker:
         reciprocal: bool,
         memory: int = 1 << 28,
         progress: Callable[[int], None] | None = None,
+        steady: bool = False,
     ) -> Ranks:
-        """The filtered ranks of statements; score tables stay under ``memory`` bytes."""
-        parts = [self._side(model, p, triples, side, reciprocal, memory, progress) for side in SIDES]
+        """The filtered ranks of statements; score tables stay under ``memory`` bytes.
+
+        ``steady``: the rank of a statement depends on itself and the model alone. A score that is not a number ranks last
+        (instead of stopping everything), and tables have one size (products of another size round otherwise).
+        """
+        parts = [self._side(model, p, triples, side, reciprocal, memory, progress, steady) for side in SIDES]
         rank = np.concatenate([part[0] for part in parts])
         candidates = np.concatenate([part[1] for part in parts])
         return Ranks(np.concatenate([triples] * 2), np.repeat(SIDES, len(triples)), rank, candidates)
@@ -62,6 +67,7 @@ class Ranker:
         reciprocal: bool,
         memory: int,
         progress: Callable[[int], None] | None,
+        steady: bool,
     ) -> tuple[np.ndarray, np.ndarray]:
         triples = triples.astype(np.int64, copy=False)
         source, target = (triples[:, 0], triples[:, 2]) if side == "tail" else (triples[:, 2], triples[:, 0])
@@ -76,6 +82,8 @@ class Ranker:
         for i, start in enumerate(range(0, len(keys), size)):
             rows = order[edges[i] : edges[i + 1]]
             part = keys[start : start + size]
+            if steady:
+                part = np.pad(part, (0, size - len(part)), mode="edge")
             scores = score_all(
                 model,
                 p,
@@ -85,7 +93,8 @@ class Ranker:
                 reciprocal=reciprocal,
             )
             own = np.ascontiguousarray(owner[rows] - start)
-            if not np.isfinite(scores.numpy()[own, target[rows]]).all():
+            broken = ~np.isfinite(scores.numpy()[own, target[rows]])
+            if broken.any() and not steady:
                 raise DivergedError(
                     "the model gives scores that are not numbers: its training diverged. "
                     "Train again with a smaller learning_rate or a larger regulariser_weight."
@@ -94,7 +103,7 @@ class Ranker:
             kernels.count_better(
                 scores.numpy(), own, target[rows], first[rows], last[rows], answers.answers, above, same
             )
-            better[rows], equal[rows] = above, same
+            better[rows], equal[rows] = np.where(broken, entities, above), np.where(broken, 0, same)
             if progress is not None:
                 progress(len(rows))
         candidates = entities - (last - first) + _contained(answers, first, last, target)

@@ -18,6 +18,8 @@ from veilgraph.load.database import DatabaseReader
 from veilgraph.load.delimited import DelimitedReader
 from veilgraph.load.folder import FolderReader
 from veilgraph.load.graph import Graph
+from veilgraph.load.interactions import InteractionsReader
+from veilgraph.load.movielens import MovielensReader
 from veilgraph.load.parquet import ParquetReader
 from veilgraph.load.rdf import RdfReader
 from veilgraph.load.reader import Names, Reader, ReadOptions, regular_file
@@ -47,6 +49,8 @@ READERS: tuple[Reader, ...] = (
     SparqlReader(),
     DatabaseReader(),
     TablesReader(),
+    MovielensReader(),
+    InteractionsReader(),
     FolderReader(),
     DelimitedReader(),
     ParquetReader(),

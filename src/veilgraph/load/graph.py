@@ -96,6 +96,11 @@ class Graph:
             return np.zeros(len(self.split(split)), bool)
         return self.marks.masks[split]
 
+    def is_secret(self, statements: np.ndarray) -> np.ndarray:
+        """Which of these statements, wherever they are in the graph, are confidential."""
+        secret = [self.keys(array[self.secret(split)]) for split, array in self.splits.items()]
+        return np.isin(self.keys(statements), np.concatenate(secret))
+
     def keys(self, array: np.ndarray) -> np.ndarray:
         """One integer per statement: equal for equal statements."""
         keys = array[:, 0].astype(np.int64)

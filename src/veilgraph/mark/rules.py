@@ -19,6 +19,7 @@ from veilgraph.load import Graph, load
 from veilgraph.load.marks import Marks
 from veilgraph.mark.query import statements_of
 from veilgraph.mark.units import check_unit
+from veilgraph.rng import uniform
 
 PER_UNIT = 10  # statements of one person or group a private step reads, if the curator does not say
 TYPE_RELATIONS = ("http://www.w3.org/1999/02/22-rdf-syntax-ns#type", "rdf:type", "type", "instanceOf", "isA")
@@ -59,7 +60,7 @@ def mark(
         if not 0 <= random_share <= 1:
             raise ConfigError(f"random_share must be between 0 and 1, found {random_share}")
         rule = {"random_share": float(random_share), "seed": int(seed)}
-        found.append((rule, _uniform(graph.keys(statements_all), seed) < random_share))
+        found.append((rule, uniform(graph.keys(statements_all), seed) < random_share))
     if everything:
         found.append(({"everything": True}, np.ones(len(statements_all), bool)))
     if not found:
@@ -156,16 +157,6 @@ def _by_statements(graph: Graph, statements: np.ndarray, source: str | Path | np
 
 def _by_keys(graph: Graph, statements: np.ndarray, keys: np.ndarray) -> np.ndarray:
     return np.isin(graph.keys(statements), keys)
-
-
-def _uniform(keys: np.ndarray, seed: int) -> np.ndarray:
-    """A number in [0, 1) for each statement, from the statement and the seed alone (splitmix64)."""
-    with np.errstate(over="ignore"):
-        z = keys.astype(np.uint64) + np.uint64(seed + 1) * np.uint64(0x9E3779B97F4A7C15)
-        for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
-            z = (z ^ (z >> np.uint64(shift))) * np.uint64(factor)
-        z ^= z >> np.uint64(31)
-    return np.asarray((z >> np.uint64(11)).astype(np.float64) / 2**53)
 
 
 def unknown_relations(graph: Graph) -> np.ndarray:

@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import Any
 
 from veilgraph import machine, models
-from veilgraph.account.events import nothing
+from veilgraph.account.events import non_private, nothing
 from veilgraph.account.ledger import Ledger
 from veilgraph.certify import certify
 from veilgraph.config import PRIVATE_ONLY, TrainConfig
-from veilgraph.errors import InputError, PrivacyError, RunError
+from veilgraph.errors import InputError, PrivacyError, RunError, UsageError
 from veilgraph.files import read_tensors
 from veilgraph.load import Graph, load
 from veilgraph.load.marks import Marks
@@ -42,12 +42,14 @@ def train(
     listener: Listener | None = None,
     explain: Any = None,
     checkpoint_seconds: float = CHECKPOINT_SECONDS,
+    one_of_several: bool = False,
     **settings: Any,
 ) -> Run:
     """Train on a graph and write a run folder; settings are the fields of TrainConfig.
 
     With ``epsilon`` (or ``noise_multiplier``) training is private: confidential are the statements that ``marks``, or
     the graph's own marks, say — all of them, if nothing was ever marked. ``explain`` is told in one line what was chosen.
+    A training that is ``one_of_several``, to be chosen from, promises nothing by itself, and its ledger says so from the start.
 
     Reads confidential data: every training statement; with ``drop_confidential`` none. Releases: the vectors; with
     ``epsilon`` under the guarantee in the run's certificate, otherwise without any.
@@ -64,6 +66,10 @@ def train(
         raise PrivacyError(
             "nothing is marked as confidential, so nothing would be dropped and every statement would be read. "
             "Say what is confidential first: veil mark GRAPH --relation …"
+        )
+    if config.drop_confidential and config.private:
+        raise UsageError(
+            "drop_confidential never reads confidential statements, epsilon learns from them with noise: choose one."
         )
     promised = [name for name in PRIVATE_ONLY if getattr(config, name) not in (None, False)]
     if promised and not config.private:
@@ -94,6 +100,8 @@ def train(
         refuse(models.create(settled.model, settled.dimension or 1, norm=settled.norm), settled)
         if explain is not None:
             explain(line)
+        if one_of_several:
+            ledger.charge(non_private("one of several trainings, not to be shown"), "trial")
         ledger.charge(nothing(), "settings", digest=settled.digest)
         return settled, facts
 

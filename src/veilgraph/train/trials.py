@@ -32,11 +32,11 @@ import yaml
 
 from veilgraph import machine, models
 from veilgraph.account.calibrate import calibrate
-from veilgraph.account.events import Event, gaussian, non_private, nothing, repeated, selected, together
+from veilgraph.account.events import Event, gaussian, nothing, repeated, selected, together
 from veilgraph.account.ledger import Ledger
 from veilgraph.certify import certify
 from veilgraph.config import TrainConfig, read_yaml
-from veilgraph.errors import DivergedError, InputError, PrivacyError, RunError, UsageError
+from veilgraph.errors import DivergedError, InputError, PrivacyError, RunError, UsageError, VerificationError
 from veilgraph.evaluate.ranking import Ranker
 from veilgraph.files import append_line, read_lines, write_json, write_text
 from veilgraph.load import Graph
@@ -55,6 +55,7 @@ from veilgraph.train.private.setup import (
 )
 
 STUDY, TRIAL, RUN = "study.json", "trial", "run"
+KEYS = {"asked", "event", "settings", "space", "score_noise", "trials", "scores", "ledger"}
 SCORE_SHARE = 0.1  # of a trial's budget (in zero-concentrated terms) for its score
 SPACE: dict[str, Any] = {  # beside the model's own, where private steps are taken
     "clip": (0.1, 10.0, "log"),
@@ -75,9 +76,13 @@ def tune_privately(
     if graph.marks is None:
         graph = graph.with_marks(mark(graph, everything=True))
     _refuse(graph, base)
+    there = {path.name for path in out.iterdir()} if out.is_dir() else set()
+    if (out.exists() and not out.is_dir()) or (STUDY not in there and there - {LEDGER, "lock"}):
+        raise UsageError(f"{out} exists already and is no study. Choose another folder.")
     out.mkdir(parents=True, exist_ok=True)
     with _locked(out):
         if (out / RUN).is_dir():
+            _forget(out, _read(out)["trials"])
             raise RunError(
                 f"{out} is finished: {out / RUN} is the best of its trials. Take another folder for another study."
             )
@@ -88,7 +93,7 @@ def tune_privately(
             settings = {**study["settings"], **_draw(study["space"], noise.coins())}
             found = _trial(graph, settings, out / f"{TRIAL}-{number}", study["score_noise"], noise)
             study["scores"].append(found)
-            write_json(out / STUDY, study)
+            _keep(out, study)
             if report is not None:
                 chosen = {key: settings[key] for key in study["space"]}
                 report({"trial": number, "state": "done", "mrr": None, "score": found, **chosen})
@@ -122,23 +127,52 @@ def _begin(graph: Graph, base: TrainConfig, out: Path, mean: float) -> dict[str,
         "settings": base.with_values(threads=None).as_dict(),
         "mean": float(mean),
         "graph": graph.fingerprint,
+        "marks": graph.marks.fingerprint if graph.marks is not None else None,  # unit and cap included
     }
     charged = any(event["event"] == "selected" for event in ledger.events)
-    if (out / STUDY).is_file():
-        study: dict[str, Any] = json.loads((out / STUDY).read_text(encoding="utf-8"))
-        if study["asked"] != asked:
-            raise RunError(f"{out} holds a study of another graph or of other settings. Take another folder.")
-    elif charged:
+    if not (out / STUDY).is_file():
+        if charged:
+            raise RunError(
+                f"{out / STUDY} is gone: how many trials were paid for cannot be drawn again. Take another folder."
+            )
+        study = _plan(graph, base, ledger, mean) | {"asked": asked, "ledger": None}
+        _keep(out, study)
+    study = _read(out)
+    if study["asked"] != asked:
         raise RunError(
-            f"{out / STUDY} is gone: how many trials were paid for cannot be drawn again. Take another folder."
+            f"{out} holds a study of another graph, other marks or of other settings. Take another folder."
         )
-    else:
-        study = _plan(graph, base, ledger, mean) | {"asked": asked}
-        write_json(out / STUDY, study)
-        (out / STUDY).chmod(0o600)
-    if not charged:
-        ledger.charge(study["event"], "the best of a random number of trainings")
+    if study["ledger"] is None and not study["scores"]:
+        if not charged:
+            ledger.charge(study["event"], "the best of a random number of trainings")
+        study["ledger"] = ledger.mark
+        _keep(out, study)
+    if not ledger.continues(study["ledger"]):
+        raise VerificationError(f"{out / LEDGER} is not the one this study began with. Take another folder.")
     return study
+
+
+def _keep(out: Path, study: dict[str, Any]) -> None:
+    """Write the study down; it is for the curator alone."""
+    write_json(out / STUDY, study, mode=0o600)
+
+
+def _read(out: Path) -> dict[str, Any]:
+    try:
+        study: dict[str, Any] = json.loads((out / STUDY).read_text(encoding="utf-8"))
+        if not set(study) >= KEYS:
+            raise ValueError(f"it lacks {', '.join(sorted(KEYS - set(study)))}")
+    except (OSError, ValueError, TypeError) as error:
+        raise RunError(
+            f"{out / STUDY} is damaged ({error}): the study cannot go on. Take another folder."
+        ) from None
+    return study
+
+
+def _forget(out: Path, trials: int) -> None:
+    """Delete the trials: nothing but the best may be kept."""
+    for name in [*range(trials), "draft"]:
+        shutil.rmtree(out / f"{TRIAL}-{name}", ignore_errors=True)
 
 
 def _plan(graph: Graph, base: TrainConfig, ledger: Ledger, mean: float) -> dict[str, Any]:
@@ -200,11 +234,13 @@ def _plan(graph: Graph, base: TrainConfig, ledger: Ledger, mean: float) -> dict[
 
 def draw_number(mean: float, rng: np.random.Generator) -> int:
     """How many trials: logarithmic, with this mean (at most: the bound grows with it)."""
+    if mean <= 1:
+        return 1
     low, high = 1e-12, 1.0  # of γ: the smaller, the more trials
     while high - low > 1e-12:
         middle = (low + high) / 2
         low, high = (low, middle) if (1 / middle - 1) / -math.log(middle) < mean else (middle, high)
-    return int(rng.logseries(1 - high)) if high < 1 - 1e-9 else 1
+    return int(rng.logseries(1 - high))
 
 
 def _draw(space: dict[str, Any], rng: np.random.Generator) -> dict[str, Any]:
@@ -226,25 +262,21 @@ def _draw(space: dict[str, Any], rng: np.random.Generator) -> dict[str, Any]:
 def _trial(
     graph: Graph, settings: dict[str, Any], folder: Path, multiplier: float, noise: Noise
 ) -> float | None:
-    """Train with these settings and score what comes of it; None if nothing does (a training that diverges).
-
-    A trial by itself promises nothing: it is one of several. Its ledger says so, and its certificate goes.
-    """
+    """Train with these settings and score what comes of it; None if nothing does (a training that diverges, by its loss on
+    unrestricted statements). A trial by itself promises nothing, and its ledger says so."""
     shutil.rmtree(folder, ignore_errors=True)
     try:
-        run = train(graph, out=folder, **settings)
-        (run.folder / CERTIFICATE).unlink()
-        run.ledger.charge(non_private("a trial of a study, not to be shown"), "trial")
-        return noisy_score(run, graph, multiplier, noise)
+        run = train(graph, out=folder, one_of_several=True, **settings)
     except DivergedError:
         return None
+    return noisy_score(run, graph, multiplier, noise)
 
 
 def noisy_score(run: Run, graph: Graph, multiplier: float, noise: Noise) -> float:
     """The sum of reciprocal ranks of confidential validation statements, with noise.
 
     Sensitivity: a statement adds at most 1 (the mean of its two sides), a unit at most m, and nothing changes the ranks of
-    others: they are filtered by unrestricted statements only.
+    others: they are filtered by unrestricted statements only, and a score that is no number ranks last.
 
     Reads confidential data: validation statements. Releases: the noisy sum, charged with the study.
     """
@@ -261,7 +293,9 @@ def reciprocal_ranks(run: Run, graph: Graph, rng: np.random.Generator) -> float:
     if not len(statements):
         return 0.0
     ranker = Ranker(unrestricted(graph).triples, len(graph.relations))
-    ranks = ranker.rank(run.model, run.parameters, statements, reciprocal=bool(run.config.reciprocal))
+    ranks = ranker.rank(
+        run.model, run.parameters, statements, reciprocal=bool(run.config.reciprocal), steady=True
+    )
     return float((1 / ranks.rank).sum() / 2)
 
 
@@ -279,7 +313,11 @@ def _publish(out: Path, study: dict[str, Any]) -> dict[str, Any]:
     ledger = Ledger(draft / LEDGER)
     for line in Ledger(out / LEDGER).lines:
         ledger.charge(line["charge"], line["what"])
-    document = {**read_yaml(draft / CONFIG), "best_of": study["asked"]["mean"]}
+    document = {
+        **read_yaml(draft / CONFIG),
+        "best_of": study["asked"]["mean"],
+        "score_noise": study["score_noise"],
+    }
     write_text(draft / CONFIG, yaml.safe_dump(document, sort_keys=False, allow_unicode=True))
     run = Run.open(draft)
     ledger.charge(nothing(), "settings", digest=run.config.digest, score=scores[best])
@@ -288,8 +326,7 @@ def _publish(out: Path, study: dict[str, Any]) -> dict[str, Any]:
         append_line(draft / TRACE, {**line, "epsilon": paid})
     promise = certify(Run.open(draft))
     draft.replace(out / RUN)
-    for folder in out.glob(f"{TRIAL}-*"):
-        shutil.rmtree(folder)
+    _forget(out, study["trials"])
     chosen = {key: getattr(run.config, key) for key in study["space"]}
     return {
         "model": run.config.model,
