@@ -23,6 +23,7 @@ __all__ = [
     "Run",
     "VeilError",
     "__version__",
+    "attribute",
     "audit",
     "check",
     "evaluate",
@@ -33,9 +34,11 @@ __all__ = [
     "membership",
     "open_run",
     "predict",
+    "recommend",
     "rehearse",
     "report",
     "resume",
+    "sanitised",
     "save",
     "split",
     "suggest",
@@ -48,6 +51,7 @@ _HOMES = {
     "Graph": ("veilgraph.load.graph", "Graph"),
     "Run": ("veilgraph.runs", "Run"),
     "VeilError": ("veilgraph.errors", "VeilError"),
+    "attribute": ("veilgraph.attack.attribute", "attribute"),
     "audit": ("veilgraph.attack.audit", "audit"),
     "check": ("veilgraph.load.check", "check"),
     "evaluate": ("veilgraph.evaluate", "evaluate"),
@@ -58,9 +62,11 @@ _HOMES = {
     "membership": ("veilgraph.attack.membership", "membership"),
     "open_run": ("veilgraph.runs", "open_run"),
     "predict": ("veilgraph.evaluate", "predict"),
+    "recommend": ("veilgraph.recommend", "recommend"),
     "rehearse": ("veilgraph.train.rehearse", "rehearse"),
     "report": ("veilgraph.report.runs", "report"),
     "resume": ("veilgraph.train", "resume"),
+    "sanitised": ("veilgraph.sanitise.lists", "sanitised"),
     "save": ("veilgraph.load.store", "save"),
     "split": ("veilgraph.load.split", "split"),
     "suggest": ("veilgraph.mark.suggest", "suggest"),
@@ -91,6 +97,7 @@ class _Session(ModuleType):
 sys.modules[__name__].__class__ = _Session
 
 if TYPE_CHECKING:
+    from veilgraph.attack.attribute import attribute as attribute
     from veilgraph.attack.audit import audit as audit
     from veilgraph.attack.membership import membership as membership
     from veilgraph.certify import verify as verify

@@ -109,6 +109,8 @@ SOURCES = {
     "builtin": None,
     "database": None,  # tests/load/test_database.py
     "tables": None,
+    "movielens": None,  # tests/load/test_interactions.py
+    "interactions": None,
 }
 
 

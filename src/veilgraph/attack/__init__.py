@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
+from veilgraph.attack.attribute import attribute
 from veilgraph.attack.audit import audit
 from veilgraph.attack.membership import membership
 
-__all__ = ["audit", "membership"]
+__all__ = ["attribute", "audit", "membership"]

@@ -1,4 +1,4 @@
-"""veil attack membership RUN"""
+"""veil attack membership RUN  ·  veil attack attribute RUN --attribute gender"""
 
 from __future__ import annotations
 
@@ -8,22 +8,54 @@ from typing import Any
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     """Flags of this verb."""
-    parser.add_argument("attack", choices=["membership"], help="which attack")
+    parser.add_argument("attack", choices=["membership", "attribute"], help="which attack")
     parser.add_argument("run", help="a finished run folder")
     parser.add_argument("--graph", help="the graph, if it has moved")
-    parser.add_argument(
+    parser.add_argument("--seed", type=int, default=0, help="of whatever the attack draws")
+    member = parser.add_argument_group("membership", "was this statement in the graph?")
+    member.add_argument(
         "--count", type=int, default=2000, help="most members and non-members (default 2000 each)"
     )
-    parser.add_argument(
+    member.add_argument(
         "--shadows", type=int, default=0, help="also train so many shadow runs and decide by likelihood ratio"
     )
-    parser.add_argument("--seed", type=int, default=0, help="which statements are tried")
+    secret = parser.add_argument_group("attribute", "what do lists of recommendations tell about a user?")
+    secret.add_argument("--attribute", help="the relation from users to what is guessed, e.g. gender")
+    secret.add_argument("--sanitise", help="how lists are made safer: see veil sanitise")
+    secret.add_argument("--attacker", default="best", help="which attacker (default: the best of all)")
+    secret.add_argument(
+        "--knowledge",
+        default="lists",
+        help="lists, items (and facts about them), people (and what else is known), history",
+    )
+    secret.add_argument("--relation", help="from users to items (default: the commonest)")
+    secret.add_argument("--top", type=int, default=10, help="items in a list (default 10)")
+    secret.add_argument("--known", action="store_true", help="lists may repeat what the user has")
 
 
 def run(options: argparse.Namespace) -> dict[str, Any]:
     """Attack."""
-    from veilgraph.attack.membership import membership
+    from veilgraph.errors import UsageError
     from veilgraph.runs import Run
+
+    if options.attack == "attribute":
+        from veilgraph.attack.attribute import attribute
+
+        if not options.attribute:
+            raise UsageError("say what is to be guessed, e.g. --attribute gender.")
+        return attribute(
+            Run.open(options.run),
+            options.attribute,
+            graph=options.graph,
+            relation=options.relation,
+            sanitise=options.sanitise,
+            attacker=options.attacker,
+            knowledge=options.knowledge,
+            top=options.top,
+            repeat=options.known,
+            seed=options.seed,
+        )
+    from veilgraph.attack.membership import membership
 
     return membership(
         Run.open(options.run),
@@ -38,6 +70,9 @@ def show(result: dict[str, Any]) -> None:
     """For people."""
     from veilgraph.cli.terminal import facts, table
 
+    if "attribute" in result:
+        _show_attribute(result)
+        return
     keys = ("guarantee", "epsilon", "members", "non_members", "attack")
     facts({key: result[key] for key in keys}, "membership: 0.5 is a coin")
     columns = ("auc", "tpr@fpr=0.01", "tpr@fpr=0.001")
@@ -49,3 +84,22 @@ def show(result: dict[str, Any]) -> None:
             cells.append(f"{found[column]:.3f} [{low:.3f}, {high:.3f}]")
         rows.append((name, *cells))
     table(("attack", *columns), rows)
+
+
+def _show_attribute(result: dict[str, Any]) -> None:
+    from veilgraph.cli.terminal import facts, table
+
+    keys = ("sanitiser", "lists", "knowledge", "targets", "majority", "coin", "q_u", "ndcg", "ndcg_original")
+    facts({key: result[key] for key in keys if result[key] is not None}, f"guessing {result['attribute']}")
+    rows = []
+    for name, found in result["attackers"].items():
+        low, high = found["interval"]
+        rows.append(
+            (
+                name,
+                f"{found['balanced_accuracy']:.3f} [{low:.3f}, {high:.3f}]",
+                found["accuracy"],
+                found["auc"],
+            )
+        )
+    table(("attacker", "balanced accuracy", "accuracy", "auc"), rows)

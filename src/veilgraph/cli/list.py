@@ -1,4 +1,4 @@
-"""veil list models|mechanisms|attacks|losses|optimisers|readers|mappings|formats|datasets|experiments|settings"""
+"""veil list models|mechanisms|attacks|sanitisers|losses|optimisers|readers|mappings|formats|datasets|experiments|settings"""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ KINDS = (
     "models",
     "mechanisms",
     "attacks",
+    "sanitisers",
     "losses",
     "optimisers",
     "readers",
@@ -56,6 +57,15 @@ def _attacks() -> list[dict[str, Any]]:
     from veilgraph import attack
 
     return [{"name": n, "what": str(getattr(attack, n).__doc__).splitlines()[0]} for n in attack.__all__]
+
+
+def _sanitisers() -> list[dict[str, Any]]:
+    from veilgraph.sanitise import available
+
+    return [
+        {"name": n, "what": str(s.__doc__).splitlines()[0], "promise": s.promise}
+        for n, s in available().items()
+    ]
 
 
 def _losses() -> list[dict[str, Any]]:

@@ -1,0 +1,221 @@
+"""Attribute inference: what does somebody learn about a hidden attribute who sees recommendation lists?
+
+The attacker knows the attribute of some people (he may have asked them) and sees their lists, sanitised the same way as
+everybody's (an adaptive attacker). Everybody is a target once: half of the people told the service their attribute, the
+other half are targets; those are guessed in parts, from the lists of all others; then the halves change places.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from veilgraph.attack.attribute.attackers import attackers, guess
+from veilgraph.errors import PrivacyError, UnknownNameError, UsageError
+from veilgraph.load.graph import Graph
+from veilgraph.recommend.measures import kept_score, quality
+from veilgraph.recommend.offers import Offers, offers_of, relation_of, table_of
+from veilgraph.runs import Run
+from veilgraph.sanitise import Sanitiser, sanitisers
+from veilgraph.sanitise.people import Attribute, lists_for
+
+FOLDS = 5
+KNOWLEDGE = ("lists", "items", "people", "history")  # each with all before it
+DRAWS = 1000  # of the bootstrap
+
+
+def attribute(
+    run: Run,
+    name: str,
+    *,
+    graph: Graph | str | Path | None = None,
+    relation: str | None = None,
+    sanitise: str | None = None,
+    attacker: str = "best",
+    knowledge: str = "lists",
+    top: int = 10,
+    repeat: bool = False,
+    seed: int = 0,
+) -> dict[str, Any]:
+    """attribute, attacker, balanced_accuracy, interval, majority, targets, auc, accuracy, q_u and ndcg; per attacker too.
+
+    Reads confidential data: the attribute of everybody. Releases: nothing; for the curator.
+    """
+    found = run.graph(graph)
+    refuse_a_recommender_that_knows(run, found, name)
+    offers = offers_of(run, found, relation=relation, splits=("train", "valid"))
+    later = table_of(found, relation_of(found, relation), ("test",))[2] & ~offers.taken
+    chain = sanitisers(sanitise) if sanitise else []
+    secret = Attribute.read(found, name, offers.users)
+    extra = knowledge_of(found, offers, name, knowledge)
+    return attack(
+        offers, secret, chain, extra, later, attacker=attacker, top=top, repeat=repeat, seed=seed
+    ) | {
+        "sanitiser": sanitise or "none",
+        "knowledge": knowledge,
+        "lists": "may repeat known items" if repeat else "new items only",
+    }
+
+
+def refuse_a_recommender_that_knows(run: Run, graph: Graph, name: str) -> None:
+    """Raise if the run has read the attribute: then lists could tell it however the service treats them."""
+    from veilgraph.train.session import visible
+
+    relation = graph.relations.id(name)
+    if (visible(graph, run.config).train[:, 1] == relation).any():
+        raise PrivacyError(
+            f"the recommender has read {name}. Mark it (veil mark GRAPH --relation {name}) and train with "
+            "--drop-confidential, so that lists cannot know it from anywhere but behaviour."
+        )
+
+
+def attack(
+    offers: Offers,
+    secret: Attribute,
+    chain: Sequence[Sanitiser],
+    extra: Knowledge,
+    later: np.ndarray | None = None,
+    *,
+    attacker: str = "best",
+    top: int = 10,
+    repeat: bool = False,
+    seed: int = 0,
+) -> dict[str, Any]:
+    """The same from scores; ``extra`` is what the attacker knows beside the lists."""
+    known = attackers()
+    if attacker != "best" and attacker not in known:
+        raise UnknownNameError("attacker", attacker, known, hint=f"There are: best, {', '.join(known)}.")
+    chosen = known if attacker == "best" else {attacker: known[attacker]}
+    people = np.flatnonzero(secret.of >= 0)
+    rng = np.random.default_rng(seed)
+    half = np.full(len(secret.of), -1)
+    half[people] = _parts(secret.of[people], 2, rng)
+    original = offers.best(top, repeat=repeat)
+    chances = {name: np.zeros((len(secret.of), len(secret.values))) for name in chosen}
+    kept, gains = [], []
+    for targets in (0, 1):
+        told = half == 1 - targets
+        lists = lists_for(offers, chain, told, secret.of, top=top, repeat=repeat, seed=seed)
+        rows = np.flatnonzero(half == targets)
+        kept.append(kept_score(offers.scores, lists, original)[rows])
+        if later is not None:
+            gains.append(
+                (quality(lists[rows], later[rows])["ndcg"], quality(original[rows], later[rows])["ndcg"])
+            )
+        features = extra.with_lists(lists)
+        fold = np.full(len(secret.of), -1)
+        fold[rows] = _parts(secret.of[rows], FOLDS, rng)
+        for number in range(FOLDS):
+            learn, tried = people[fold[people] != number], np.flatnonzero(fold == number)
+            for name, make in chosen.items():
+                chances[name][tried] = guess(
+                    make, features[learn], secret.of[learn], features[tried], len(secret.values)
+                )
+    results = {name: measure(found[people], secret.of[people], seed) for name, found in chances.items()}
+    best = max(results, key=lambda name: results[name]["balanced_accuracy"])
+    counts = np.bincount(secret.of[people])
+    return {
+        "attribute": secret.name,
+        "attacker": best,
+        **results[best],
+        "majority": float(counts.max() / counts.sum()),
+        "coin": 1 / len(secret.values),
+        "targets": len(people),
+        "q_u": float(np.concatenate(kept).mean()),
+        "ndcg": float(np.mean([one for one, _ in gains])) if gains else None,
+        "ndcg_original": float(np.mean([other for _, other in gains])) if gains else None,
+        "attackers": results,
+    }
+
+
+def measure(chances: np.ndarray, values: np.ndarray, seed: int = 0) -> dict[str, Any]:
+    """accuracy, balanced accuracy (with a 95 % interval over people) and AUC (mean over values, each against the rest)."""
+    from scipy import stats
+
+    right = chances.argmax(1) == values
+    kinds = np.unique(values)
+    rng = np.random.default_rng(seed)
+    draws = np.zeros(DRAWS)
+    areas = []
+    for kind in kinds:
+        own = right[values == kind]
+        draws += rng.binomial(len(own), own.mean(), DRAWS) / len(own) / len(kinds)
+        ranks = stats.rankdata(chances[:, kind])
+        count = len(own)
+        areas.append(
+            (ranks[values == kind].sum() - count * (count + 1) / 2) / (count * (len(values) - count))
+        )
+    return {
+        "balanced_accuracy": float(np.mean([right[values == kind].mean() for kind in kinds])),
+        "interval": [float(v) for v in np.quantile(draws, (0.025, 0.975))],
+        "accuracy": float(right.mean()),
+        "auc": float(np.mean(areas)),
+    }
+
+
+def features_of(lists: np.ndarray, items: int) -> np.ndarray:
+    """A column per item: what is in the list, the first more than the last."""
+    out = np.zeros((len(lists), items), np.float32)
+    weight = 0.5 + 1 / np.log2(np.arange(2, lists.shape[1] + 2))
+    np.put_along_axis(out, lists, np.broadcast_to(weight.astype(np.float32), lists.shape), 1)
+    return out
+
+
+@dataclass(frozen=True)
+class Knowledge:
+    """What the attacker knows beside the lists: facts about items, and about people."""
+
+    items: np.ndarray  # [i, facts]
+    people: np.ndarray  # [u, facts]
+
+    def with_lists(self, lists: np.ndarray) -> np.ndarray:
+        """All features of everybody."""
+        own = features_of(lists, len(self.items))
+        return np.column_stack([own, own @ self.items, self.people])
+
+
+def knowledge_of(graph: Graph, offers: Offers, secret: str, knowledge: str) -> Knowledge:
+    """Lists only; also what is public about items; also what else is known about people; also what they have."""
+    if knowledge not in KNOWLEDGE:
+        raise UsageError(f"knowledge is one of {', '.join(KNOWLEDGE)}; found {knowledge!r}.")
+    level = KNOWLEDGE.index(knowledge)
+    about_items = _facts(graph, offers.items, ()) if level >= 1 else _nothing(offers.items)
+    people = [_nothing(offers.users)]
+    if level >= 2:
+        relation = relation_between(graph, offers)
+        people.append(_facts(graph, offers.users, (secret, relation)))
+    if level >= 3:
+        people.append(offers.taken.astype(np.float32))
+    return Knowledge(about_items, np.column_stack(people))
+
+
+def relation_between(graph: Graph, offers: Offers) -> str:
+    """The relation from these users to these items."""
+    own = graph.train[np.isin(graph.train[:, 0], offers.users) & np.isin(graph.train[:, 2], offers.items)]
+    return graph.relations[int(np.bincount(own[:, 1]).argmax())]
+
+
+def _facts(graph: Graph, about: np.ndarray, but: tuple[str, ...]) -> np.ndarray:
+    """A column for every value of every relation, but some, that these entities are heads of."""
+    left_out = [graph.relations.id(name) for name in but]
+    said = graph.triples[np.isin(graph.triples[:, 0], about) & ~np.isin(graph.triples[:, 1], left_out)]
+    _, column = np.unique(said[:, 1].astype(np.int64) * len(graph.entities) + said[:, 2], return_inverse=True)
+    out = np.zeros((len(about), int(column.max()) + 1 if len(column) else 0), np.float32)
+    out[np.searchsorted(about, said[:, 0]), column] = 1
+    return out
+
+
+def _nothing(about: np.ndarray) -> np.ndarray:
+    return np.zeros((len(about), 0), np.float32)
+
+
+def _parts(values: np.ndarray, count: int, rng: np.random.Generator) -> np.ndarray:
+    """A part for everybody, every value spread evenly over the parts."""
+    order = np.lexsort((rng.random(len(values)), values))
+    part = np.empty(len(values), int)
+    part[order] = (np.arange(len(values)) + rng.integers(count)) % count
+    return part

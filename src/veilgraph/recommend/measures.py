@@ -1,0 +1,30 @@
+"""How good lists are: against what users took later, and against the recommender's own scores."""
+
+from __future__ import annotations
+
+import numpy as np
+
+
+def quality(lists: np.ndarray, later: np.ndarray) -> dict[str, float]:
+    """hit, recall, ndcg and coverage of ``[u, k]`` lists of columns; ``later`` says who took what afterwards.
+
+    Users who took nothing are left out of all but coverage (the share of items that are in some list).
+    """
+    k = lists.shape[1]
+    count = later.sum(1)
+    asked = count > 0
+    right = np.take_along_axis(later, lists, 1)[asked]
+    gain = 1 / np.log2(np.arange(2, k + 2))
+    ideal = np.cumsum(gain)[np.minimum(count[asked], k) - 1]
+    return {
+        "hit": float(right.any(1).mean()) if asked.any() else float("nan"),
+        "recall": float((right.sum(1) / count[asked]).mean()) if asked.any() else float("nan"),
+        "ndcg": float(((right * gain).sum(1) / ideal).mean()) if asked.any() else float("nan"),
+        "coverage": len(np.unique(lists)) / later.shape[1],
+    }
+
+
+def kept_score(scores: np.ndarray, lists: np.ndarray, original: np.ndarray) -> np.ndarray:
+    """Q of every user: the scores of a list over those of the original one."""
+    whole = np.take_along_axis(scores, original, 1).sum(1)
+    return np.asarray(np.take_along_axis(scores, lists, 1).sum(1) / np.maximum(whole, 1e-12))

@@ -1,0 +1,99 @@
+"""What can be offered to whom: a score for every user and item, and which items a user has already."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import torch
+
+from veilgraph.errors import InputError, UsageError
+from veilgraph.evaluate.scoring import score_all
+
+if TYPE_CHECKING:
+    from veilgraph.load.graph import Graph
+    from veilgraph.runs import Run
+
+TOGETHER = 256  # users scored at a time
+
+
+@dataclass(frozen=True)
+class Offers:
+    """Rows are users, columns are items, both by their ids in the graph."""
+
+    users: np.ndarray  # [u] entity ids
+    items: np.ndarray  # [i] entity ids
+    scores: np.ndarray  # [u, i] float32, from 0 (the user's worst) to 1 (the best)
+    taken: np.ndarray  # [u, i] bool: known to have it
+
+    def best(self, top: int, *, repeat: bool = False) -> np.ndarray:
+        """``[u, top]`` columns of the best items, best first; taken ones only where they may ``repeat``."""
+        free = self.scores if repeat else np.where(self.taken, -np.inf, self.scores)
+        return best_columns(free, top)
+
+    def allowed(self, *, repeat: bool) -> np.ndarray:
+        """Which items a list may have."""
+        return np.ones_like(self.taken) if repeat else ~self.taken
+
+
+def best_columns(scores: np.ndarray, top: int) -> np.ndarray:
+    """The ``top`` largest of every row, largest first; of equal ones the first column."""
+    if top < 1 or top > scores.shape[1]:
+        raise UsageError(f"a list has between 1 and {scores.shape[1]:,} items, found {top}.")
+    part = np.argpartition(-scores, top - 1, axis=1)[:, :top]
+    values = np.take_along_axis(scores, part, 1)
+    order = np.lexsort((part, -values), axis=1)
+    return np.take_along_axis(part, order, 1)
+
+
+def scaled(scores: np.ndarray) -> np.ndarray:
+    """Every row from 0 to 1."""
+    low, high = scores.min(1, keepdims=True), scores.max(1, keepdims=True)
+    return np.asarray((scores - low) / np.maximum(high - low, 1e-12), np.float32)
+
+
+def relation_of(graph: Graph, name: str | None = None) -> int:
+    """The relation from users to items: the one named, or the commonest."""
+    if name is not None:
+        return graph.relations.id(name)
+    return int(np.bincount(graph.train[:, 1], minlength=len(graph.relations)).argmax())
+
+
+def table_of(
+    graph: Graph, relation: int, splits: tuple[str, ...] = ("train",)
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Users, items, and who has what by these splits: ``[u, i]`` bool. Users and items are those of train."""
+    own = graph.train[graph.train[:, 1] == relation]
+    if not len(own):
+        raise InputError(f"no statement of {graph.relations[relation]} to recommend from.")
+    users, items = np.unique(own[:, 0]), np.unique(own[:, 2])
+    taken = np.zeros((len(users), len(items)), bool)
+    for split in splits:
+        rows = graph.splits.get(split, np.empty((0, 3), np.int32))
+        rows = rows[(rows[:, 1] == relation) & np.isin(rows[:, 0], users) & np.isin(rows[:, 2], items)]
+        taken[np.searchsorted(users, rows[:, 0]), np.searchsorted(items, rows[:, 2])] = True
+    return users, items, taken
+
+
+def offers_of(
+    run: Run, graph: Graph, *, relation: str | None = None, splits: tuple[str, ...] = ("train",)
+) -> Offers:
+    """What a run would offer to every user of the relation."""
+    number = relation_of(graph, relation)
+    users, items, taken = table_of(graph, number, splits)
+    scores = np.empty((len(users), len(items)), np.float32)
+    for start in range(0, len(users), TOGETHER):
+        part = torch.from_numpy(users[start : start + TOGETHER].astype(np.int64))
+        found = score_all(
+            run.model,
+            run.parameters,
+            part,
+            torch.full_like(part, number),
+            side="tail",
+            reciprocal=bool(run.config.reciprocal),
+        )
+        scores[start : start + TOGETHER] = found.numpy()[:, items]
+    if not np.isfinite(scores).all():
+        raise InputError("the run gives scores that are not numbers: its training diverged. Train again.")
+    return Offers(users, items, scaled(scores), taken)

@@ -1,0 +1,100 @@
+"""What every sanitiser is: it turns the best lists into lists that may be shown, and says what it promises."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, fields
+from typing import Any, ClassVar
+
+import numpy as np
+
+from veilgraph.errors import ConfigError
+from veilgraph.sanitise.erase import Eraser
+
+
+@dataclass(frozen=True)
+class Request:
+    """What a sanitiser may look at. Rows are users, columns items; lists hold columns, best first."""
+
+    scores: np.ndarray  # [u, i] from 0 to 1
+    allowed: np.ndarray  # [u, i] bool: what a list may have
+    lists: np.ndarray  # [u, k] the lists as they are
+    popularity: np.ndarray  # [i] how many people have an item: public
+    eraser: Eraser | None = (
+        None  # what scores say about the secret, learnt from people who told theirs (see erase.py)
+    )
+
+    @property
+    def size(self) -> int:
+        """Items in a list."""
+        return int(self.lists.shape[1])
+
+
+@dataclass(frozen=True)
+class Sanitiser(ABC):
+    """One way of making lists safer; its fields are its settings."""
+
+    name: ClassVar[str]
+    promise: ClassVar[str]  # in words; «nothing formal» where nothing is proved
+    needs_eraser: ClassVar[bool] = False
+    reads_scores: ClassVar[bool] = False  # beyond the lists it is given: then it spends, or promises nothing
+
+    @abstractmethod
+    def apply(self, request: Request, rng: np.random.Generator) -> np.ndarray:
+        """``[u, k]`` lists of allowed items, none twice."""
+
+    @property
+    def epsilon(self) -> float | None:
+        """ε of one list, where there is one."""
+        return None
+
+    @classmethod
+    def of(cls, settings: dict[str, str]) -> Sanitiser:
+        """With settings as words: ``{"keep": "3"}``."""
+        known: dict[str, type] = {field.name: type(field.default) for field in fields(cls)}
+        for key, value in settings.items():
+            if key not in known:
+                raise ConfigError(
+                    f"{cls.name} has no setting {key!r}; there are: {', '.join(known) or 'none'}."
+                )
+            try:
+                known[key](value)
+            except ValueError:
+                raise ConfigError(f"{key} of {cls.name} must be a number, found {value!r}.") from None
+        return cls(**{key: known[key](value) for key, value in settings.items()})
+
+
+def fill(lists: np.ndarray, keep: int, order: np.ndarray) -> np.ndarray:
+    """Lists with their first ``keep`` items, the rest by ``order`` ([u, i] columns, wanted ones first) without repetition."""
+    users, size = lists.shape
+    kept = lists[:, :keep]
+    used = np.zeros((users, order.shape[1]), bool)
+    np.put_along_axis(used, kept, True, 1)
+    free = ~np.take_along_axis(used, order, 1)
+    place = np.cumsum(free, 1) - 1
+    rest = np.empty((users, size - keep), lists.dtype)
+    wanted = free & (place < size - keep)
+    rows, columns = np.nonzero(wanted)
+    rest[rows, place[rows, columns]] = order[rows, columns]
+    return np.concatenate([kept, rest], 1)
+
+
+def drawn_order(weights: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    """All columns of every row in the order of draws without replacement, by weight; weight 0 comes last."""
+    with np.errstate(divide="ignore"):
+        keys = np.log(weights) + rng.gumbel(size=weights.shape)
+    return np.argsort(-keys, axis=1, kind="stable")
+
+
+def checked_keep(keep: int, size: int, allowed: np.ndarray) -> int:
+    """How many items stay, or an error."""
+    if not 0 <= keep <= size:
+        raise ConfigError(f"keep must be between 0 and the {size} items of a list, found {keep}.")
+    if int(allowed.sum(1).min()) < 2 * size:
+        raise ConfigError("somebody has too few items left to replace others with.")
+    return keep
+
+
+def as_dict(sanitiser: Sanitiser) -> dict[str, Any]:
+    """Name and settings."""
+    return {"name": sanitiser.name, **{f.name: getattr(sanitiser, f.name) for f in fields(sanitiser)}}

@@ -1,0 +1,55 @@
+"""Scores without what they say about a secret: linear concept erasure (LEACE; Belrose et al. 2023).
+
+Some people told their attribute. From their scores the directions are found in which the attribute can be read, and taken
+out of everybody's with the least change: afterwards no linear function of the (told) scores knows the attribute better than its
+mean. The attribute of the person whose list is made is never asked for.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from veilgraph.errors import InputError
+
+DIRECTIONS = 200  # of the scores, the strongest ones; the rest is left as it is
+PENALTY = 0.03  # of the mean variance, added to every direction's
+FEWEST = 20  # people
+
+
+@dataclass(frozen=True)
+class Eraser:
+    """``scores − ((scores − mean) @ read) @ write``; ``usual`` is the mean of the scores, every value counting alike."""
+
+    mean: np.ndarray  # [i]
+    read: np.ndarray  # [i, values]
+    write: np.ndarray  # [values, i]
+
+    def __call__(self, scores: np.ndarray) -> np.ndarray:
+        """The scores of any people, erased."""
+        return np.asarray(scores - ((scores - self.mean) @ self.read) @ self.write, np.float32)
+
+    @classmethod
+    def fit(cls, scores: np.ndarray, values: np.ndarray) -> Eraser:
+        """From people who told: ``[n, i]`` scores and ``[n]`` values."""
+        kinds, code, count = np.unique(values, return_inverse=True, return_counts=True)
+        if len(values) < FEWEST or len(kinds) < 2:
+            raise InputError(
+                f"an attribute is erased from what {FEWEST} people or more told, with two values or more; found {len(values)} "
+                f"people and {len(kinds)} values."
+            )
+        weight = (1 / count[code]) / len(kinds)  # every value counts alike
+        given = scores.astype(np.float64)
+        mean = weight @ given
+        centred = given - mean
+        _, _, directions = np.linalg.svd(centred, full_matrices=False)
+        basis = directions[: min(DIRECTIONS, len(values) - 1)].T  # [i, d]
+        inside = centred @ basis
+        covariance = (inside * weight[:, None]).T @ inside
+        covariance += PENALTY * np.trace(covariance) / len(covariance) * np.eye(len(covariance))
+        told = np.eye(len(kinds))[code] - 1 / len(kinds)
+        cross = (inside * weight[:, None]).T @ told  # [d, values]
+        solved = np.linalg.solve(covariance, cross)
+        read = solved @ np.linalg.pinv(cross.T @ solved)
+        return cls(mean, basis @ read, cross.T @ basis.T)

@@ -1,0 +1,55 @@
+"""The exponential mechanism: every item of a list is drawn with a chance that grows with its score."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from veilgraph.errors import PrivacyError
+from veilgraph.recommend.offers import best_columns
+from veilgraph.sanitise.base import Request, Sanitiser
+
+
+@dataclass(frozen=True)
+class Exponential(Sanitiser):
+    """K draws without replacement with weights exp(``budget`` / K · score), as one top-K of scores with Gumbel noise.
+
+    Scores are between 0 and 1 whatever a user did, so one draw has bounded range ε / K, and K of them cost ε: the list of a
+    user is at most e^ε times as likely as it would be for any other history or attribute. Whoever guesses a balanced
+    attribute of two values is right with probability e^ε / (1 + e^ε) at most (``ceiling``).
+
+    That holds only where every item may be drawn: leaving out what a user has tells what the user has. So lists of new items
+    only are refused. Repeated lists add up: the service charges each.
+    """
+
+    name: ClassVar[str] = "exponential"
+    reads_scores: ClassVar[bool] = True
+    promise: ClassVar[str] = "ε for a list, whatever is known about the user"
+    budget: float = 10.0
+
+    @property
+    def epsilon(self) -> float:
+        return self.budget
+
+    @property
+    def ceiling(self) -> float:
+        """The best that any attacker can do on a balanced attribute of two values."""
+        return 1 / (1 + math.exp(-self.budget))
+
+    def apply(self, request: Request, rng: np.random.Generator) -> np.ndarray:
+        if self.budget <= 0:
+            raise PrivacyError(f"a budget is a positive number, found {self.budget:g}.")
+        if not request.allowed.all():
+            raise PrivacyError(
+                "what is left out of a list because the user has it tells what the user has: the exponential mechanism "
+                "promises something only for lists that may repeat known items."
+            )
+        if request.scores.min() < 0 or request.scores.max() > 1:
+            raise PrivacyError("the exponential mechanism needs scores between 0 and 1.")
+        noisy = request.scores.astype(float) * (self.budget / request.size) + rng.gumbel(
+            size=request.scores.shape
+        )
+        return best_columns(noisy, request.size)

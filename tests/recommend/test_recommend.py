@@ -1,0 +1,119 @@
+"""Lists of items: what is in them, how good they are, and simple recommenders beside."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from veilgraph.errors import InputError, UnknownNameError, UsageError
+from veilgraph.load import Graph, Vocabulary, save, split
+from veilgraph.mark import mark
+from veilgraph.recommend import judge, recommend
+from veilgraph.recommend.baselines import BASELINES
+from veilgraph.recommend.measures import kept_score, quality
+from veilgraph.recommend.offers import best_columns, scaled
+from veilgraph.runs import Run
+from veilgraph.train import train
+
+USERS, ITEMS = 80, 60
+
+
+def shop(rng: np.random.Generator) -> Graph:
+    """Two kinds of people, each with its own half of the items; a kind is an attribute."""
+    kind = rng.integers(2, size=USERS)
+    names = sorted(
+        [f"user/{i:02d}" for i in range(USERS)]
+        + [f"item/{i:02d}" for i in range(ITEMS)]
+        + ["kind/0", "kind/1"]
+    )
+    at = {name: i for i, name in enumerate(names)}
+    rows = []
+    for user in range(USERS):
+        own = rng.permutation(ITEMS // 2)[:15] + kind[user] * (ITEMS // 2)
+        rows += [(at[f"user/{user:02d}"], 1, at[f"item/{item:02d}"]) for item in own]
+        rows.append((at[f"user/{user:02d}"], 0, at[f"kind/{kind[user]}"]))
+    relations = Vocabulary(["is", "took"], "relation")
+    return Graph(Vocabulary(names), relations, {"train": np.array(rows, np.int32)})
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
+    folder = tmp_path_factory.mktemp("shop")
+    graph = split(shop(np.random.default_rng(0)), valid=0.1, test=0.2, mode="latest")
+    save(graph.with_marks(mark(graph, relations=["is"])), folder / "graph")
+    return train(
+        folder / "graph",
+        out=folder / "run",
+        model="distmult",
+        dimension=16,
+        epochs=30,
+        threads=1,
+        drop_confidential=True,
+    )
+
+
+def test_nobody_is_offered_what_they_have(run: Run) -> None:
+    graph = run.graph()
+    for user in ("user/03", "user/40"):
+        has = {graph.entities[t] for h, r, t in graph.triples if graph.entities[h] == user and r == 1}
+        found = recommend(run, user, top=12)
+        assert [row["rank"] for row in found] == list(range(1, 13))
+        assert has.isdisjoint(row["item"] for row in found)
+        assert [row["score"] for row in found] == sorted((row["score"] for row in found), reverse=True)
+        assert not has.isdisjoint(row["item"] for row in recommend(run, user, top=12, known=True))
+        assert len(recommend(run, user, top=1000)) == ITEMS - len(has)
+    with pytest.raises(UnknownNameError):
+        recommend(run, "user/999")
+    with pytest.raises(UnknownNameError, match="Nobody of this name"):
+        recommend(run, "kind/0")
+
+
+def test_lists_are_judged_beside_simple_ones(run: Run) -> None:
+    rows = {row["recommender"]: row for row in judge(run, top=5)}
+    assert set(rows) == {"distmult", *BASELINES}
+    assert all(0 <= row[key] <= 1 for row in rows.values() for key in ("hit", "recall", "ndcg", "coverage"))
+    for name in (
+        "distmult",
+        "matrix factorisation",
+        "item ridge",
+    ):  # they know the kinds, popularity does not
+        assert rows[name]["recall"] > 1.1 * rows["popular items"]["recall"]
+
+
+def test_measures_equal_a_loop() -> None:
+    rng = np.random.default_rng(0)
+    later, lists = rng.random((30, 20)) < 0.2, np.array([rng.permutation(20)[:6] for _ in range(30)])
+    later[0] = False
+    hits, recalls, gains = [], [], []
+    for user in range(1, 30):
+        if not later[user].any():
+            continue
+        right = [bool(later[user, item]) for item in lists[user]]
+        hits.append(any(right))
+        recalls.append(sum(right) / later[user].sum())
+        ideal = sum(1 / np.log2(i + 2) for i in range(min(6, later[user].sum())))
+        gains.append(sum(1 / np.log2(i + 2) for i, one in enumerate(right) if one) / ideal)
+    found = quality(lists, later)
+    assert found["hit"] == pytest.approx(np.mean(hits))
+    assert found["recall"] == pytest.approx(np.mean(recalls))
+    assert found["ndcg"] == pytest.approx(np.mean(gains))
+    assert found["coverage"] == len(set(lists.ravel().tolist())) / 20
+    scores = scaled(rng.random((30, 20)))
+    best = best_columns(scores, 6)
+    assert (kept_score(scores, lists, best) <= 1).all()
+    assert (kept_score(scores, best, best) == 1).all()
+
+
+def test_ties_and_sizes() -> None:
+    assert best_columns(np.array([[1.0, 2.0, 2.0, 0.0]]), 3).tolist() == [[1, 2, 0]]
+    with pytest.raises(UsageError, match="between 1 and 4"):
+        best_columns(np.zeros((1, 4)), 5)
+
+
+def test_nothing_to_judge_is_said(hospital: Graph, tmp_path: Path) -> None:
+    graph = hospital.with_splits({"train": hospital.train})
+    made = train(graph, out=tmp_path / "run", model="distmult", dimension=8, epochs=1, threads=1)
+    with pytest.raises(InputError, match="--split latest"):
+        judge(made, graph=graph)
