@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from scipy import sparse
 
 from tests.recommend.test_recommend import shop
 from veilgraph.attack.attribute import Knowledge, attack, attribute, measure
@@ -31,7 +32,7 @@ def people(told: float, kinds: int = 2, seed: int = 0) -> tuple[Offers, Attribut
     scores = scaled(tastes + told * rng.normal(size=(kinds, ITEMS))[values])
     offers = Offers(np.arange(USERS), np.arange(ITEMS), scores, rng.random((USERS, ITEMS)) < 0.1)
     secret = Attribute("kind", tuple(f"kind/{i}" for i in range(kinds)), values)
-    return offers, secret, Knowledge(np.zeros((ITEMS, 0)), np.zeros((USERS, 0)))
+    return offers, secret, Knowledge(np.zeros((ITEMS, 0)), sparse.csr_matrix((USERS, 0)))
 
 
 @pytest.mark.parametrize("name", attackers())

@@ -66,7 +66,7 @@ def test_nobody_is_offered_what_they_have(run: Run) -> None:
         assert len(recommend(run, user, top=1000)) == ITEMS - len(has)
     with pytest.raises(UnknownNameError):
         recommend(run, "user/999")
-    with pytest.raises(UnknownNameError, match="Nobody of this name"):
+    with pytest.raises(InputError, match="nothing to go by"):
         recommend(run, "kind/0")
 
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from veilgraph.errors import InputError, UnknownNameError
+import numpy as np
+
+from veilgraph.errors import InputError
 from veilgraph.recommend.baselines import BASELINES
 from veilgraph.recommend.measures import quality
 from veilgraph.recommend.offers import Offers, offers_of, relation_of, scaled, table_of
@@ -34,22 +36,15 @@ def recommend(
 
     found = run.graph(graph)
     open_ = found if run.guarantee == "none" else unrestricted(found)
-    offers = offers_of(run, open_, relation=relation, splits=tuple(open_.splits))
-    who = run.entities.id(user)
-    row = int(offers.users.searchsorted(who))
-    if row == len(offers.users) or offers.users[row] != who:
+    who = np.array([run.entities.id(user)])
+    one = offers_of(run, open_, relation=relation, splits=tuple(open_.splits), only=who)
+    if not len(one.users):
         name = open_.relations[relation_of(open_, relation)]
-        raise UnknownNameError(
-            "user",
-            user,
-            [run.entities[int(i)] for i in offers.users[:1000]],
-            hint=f"Nobody of this name has {name}.",
-        )
-    one = Offers(offers.users[[row]], offers.items, offers.scores[[row]], offers.taken[[row]])
+        raise InputError(f"{user} has no {name} that may be read, so there is nothing to go by.")
     free = int(one.allowed(repeat=known).sum())
     columns = one.best(min(top, free), repeat=known)[0] if free else []
     return [
-        {"item": run.entities[int(offers.items[column])], "score": float(one.scores[0, column]), "rank": rank}
+        {"item": run.entities[int(one.items[column])], "score": float(one.scores[0, column]), "rank": rank}
         for rank, column in enumerate(columns, 1)
     ]
 

@@ -61,13 +61,15 @@ def relation_of(graph: Graph, name: str | None = None) -> int:
 
 
 def table_of(
-    graph: Graph, relation: int, splits: tuple[str, ...] = ("train",)
+    graph: Graph, relation: int, splits: tuple[str, ...] = ("train",), only: np.ndarray | None = None
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Users, items, and who has what by these splits: ``[u, i]`` bool. Users and items are those of train."""
+    """Users (all of train, or ``only`` some), items of train, and who has what by these splits: ``[u, i]`` bool."""
     own = graph.train[graph.train[:, 1] == relation]
     if not len(own):
         raise InputError(f"no statement of {graph.relations[relation]} to recommend from.")
     users, items = np.unique(own[:, 0]), np.unique(own[:, 2])
+    if only is not None:
+        users = np.intersect1d(users, only)
     taken = np.zeros((len(users), len(items)), bool)
     for split in splits:
         rows = graph.splits.get(split, np.empty((0, 3), np.int32))
@@ -77,11 +79,16 @@ def table_of(
 
 
 def offers_of(
-    run: Run, graph: Graph, *, relation: str | None = None, splits: tuple[str, ...] = ("train",)
+    run: Run,
+    graph: Graph,
+    *,
+    relation: str | None = None,
+    splits: tuple[str, ...] = ("train",),
+    only: np.ndarray | None = None,
 ) -> Offers:
-    """What a run would offer to every user of the relation."""
+    """What a run would offer to every user of the relation, or to ``only`` some (by their ids)."""
     number = relation_of(graph, relation)
-    users, items, taken = table_of(graph, number, splits)
+    users, items, taken = table_of(graph, number, splits, only)
     scores = np.empty((len(users), len(items)), np.float32)
     for start in range(0, len(users), TOGETHER):
         part = torch.from_numpy(users[start : start + TOGETHER].astype(np.int64))
@@ -96,4 +103,4 @@ def offers_of(
         scores[start : start + TOGETHER] = found.numpy()[:, items]
     if not np.isfinite(scores).all():
         raise InputError("the run gives scores that are not numbers: its training diverged. Train again.")
-    return Offers(users, items, scaled(scores), taken)
+    return Offers(users, items, scaled(scores) if len(users) else scores, taken)

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from scipy import sparse
 
 from veilgraph.attack.attribute.attackers import attackers, guess
 from veilgraph.errors import PrivacyError, UnknownNameError, UsageError
@@ -157,12 +158,11 @@ def measure(chances: np.ndarray, values: np.ndarray, seed: int = 0) -> dict[str,
     }
 
 
-def features_of(lists: np.ndarray, items: int) -> np.ndarray:
+def features_of(lists: np.ndarray, items: int) -> sparse.csr_matrix:
     """A column per item: what is in the list, the first more than the last."""
-    out = np.zeros((len(lists), items), np.float32)
-    weight = 0.5 + 1 / np.log2(np.arange(2, lists.shape[1] + 2))
-    np.put_along_axis(out, lists, np.broadcast_to(weight.astype(np.float32), lists.shape), 1)
-    return out
+    users, size = lists.shape
+    weight = np.tile(0.5 + 1 / np.log2(np.arange(2, size + 2)), users)
+    return sparse.csr_matrix((weight, lists.ravel(), np.arange(users + 1) * size), (users, items))
 
 
 @dataclass(frozen=True)
@@ -170,12 +170,12 @@ class Knowledge:
     """What the attacker knows beside the lists: facts about items, and about people."""
 
     items: np.ndarray  # [i, facts]
-    people: np.ndarray  # [u, facts]
+    people: sparse.csr_matrix  # [u, facts]
 
-    def with_lists(self, lists: np.ndarray) -> np.ndarray:
-        """All features of everybody."""
+    def with_lists(self, lists: np.ndarray) -> sparse.csr_matrix:
+        """All features of everybody; most are zero."""
         own = features_of(lists, len(self.items))
-        return np.column_stack([own, own @ self.items, self.people])
+        return sparse.hstack([own, sparse.csr_matrix(own @ self.items), self.people], format="csr")
 
 
 def knowledge_of(graph: Graph, offers: Offers, secret: str, knowledge: str) -> Knowledge:
@@ -190,7 +190,7 @@ def knowledge_of(graph: Graph, offers: Offers, secret: str, knowledge: str) -> K
         people.append(_facts(graph, offers.users, (secret, relation)))
     if level >= 3:
         people.append(offers.taken.astype(np.float32))
-    return Knowledge(about_items, np.column_stack(people))
+    return Knowledge(about_items, sparse.csr_matrix(np.column_stack(people)))
 
 
 def relation_between(graph: Graph, offers: Offers) -> str:

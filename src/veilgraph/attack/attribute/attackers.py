@@ -39,9 +39,7 @@ def attackers() -> dict[str, Attacker]:
     }
 
 
-def guess(
-    make: Attacker, known: np.ndarray, values: np.ndarray, unknown: np.ndarray, kinds: int
-) -> np.ndarray:
+def guess(make: Attacker, known: Any, values: np.ndarray, unknown: Any, kinds: int) -> np.ndarray:
     """``[n, kinds]`` logarithms of how likely each value is; the largest is the guess.
 
     Moved so that guesses are fair between values of any size: by the mean over the values of what people who have them get,
@@ -57,14 +55,12 @@ def guess(
     return _chances(make, known, values, unknown, kinds) - usual
 
 
-def _chances(
-    make: Attacker, known: np.ndarray, values: np.ndarray, unknown: np.ndarray, kinds: int
-) -> np.ndarray:
+def _chances(make: Attacker, known: Any, values: np.ndarray, unknown: Any, kinds: int) -> np.ndarray:
     model = make()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         model.fit(known, values)
         found = model.predict_proba(unknown)
-    chances = np.full((len(unknown), kinds), SMALLEST)
+    chances = np.full((unknown.shape[0], kinds), SMALLEST)
     chances[:, model.classes_] = np.clip(found, SMALLEST, 1)
     return np.log(chances)
