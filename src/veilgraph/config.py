@@ -234,6 +234,10 @@ class TrainConfig:
         checked = {key: settings[key].check(key, value) for key, value in values.items()}
         return cls(**{k: v for k, v in checked.items() if v is not None})
 
+    def open(self, key: str) -> bool:
+        """Whether nobody chose this setting."""
+        return getattr(self, key) in (None, type(self).__dataclass_fields__[key].default)
+
     def with_values(self, **values: Any) -> TrainConfig:
         """The same with some keys changed."""
         return TrainConfig.of({**dataclasses.asdict(self), **values})

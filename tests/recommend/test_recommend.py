@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from veilgraph.errors import InputError, UnknownNameError, UsageError
+from veilgraph.cli import main
+from veilgraph.errors import InputError, PrivacyError, UnknownNameError, UsageError
 from veilgraph.load import Graph, Vocabulary, save, split
 from veilgraph.mark import mark
-from veilgraph.recommend import judge, recommend
+from veilgraph.recommend import judge, readable, recommend
 from veilgraph.recommend.baselines import BASELINES
 from veilgraph.recommend.measures import kept_score, quality
 from veilgraph.recommend.offers import best_columns, scaled
 from veilgraph.runs import Run
+from veilgraph.sanitise.lists import sanitised
 from veilgraph.train import train
 
 USERS, ITEMS = 80, 60
@@ -117,3 +120,59 @@ def test_nothing_to_judge_is_said(hospital: Graph, tmp_path: Path) -> None:
     made = train(graph, out=tmp_path / "run", model="distmult", dimension=8, epochs=1, threads=1)
     with pytest.raises(InputError, match="--split latest"):
         judge(made, graph=graph)
+
+
+def test_lists_learn_from_people_who_told(run: Run) -> None:
+    """An attribute that is marked for everybody may be learnt from only if somebody says so."""
+    with pytest.raises(PrivacyError, match="--everyone-told"):
+        sanitised(run, "balanced", attribute="is", top=5)
+    found = sanitised(run, "balanced", attribute="is", top=5, everyone_told=True)
+    assert len(found["lists"]) == USERS
+    assert all(len(set(items)) == 5 for items in found["lists"].values())
+    assert found["epsilon"] is None
+    assert sanitised(run, "exponential:budget=3", top=5, repeat=True)["epsilon"] == 3
+    assert sanitised(run, "exponential:budget=3", top=5, repeat=True, seed=1)["epsilon"] is None
+
+
+def test_where_something_is_promised_lists_are_made_from_what_is_open(tmp_path: Path) -> None:
+    """A confidential history neither removes items from lists nor is asked for."""
+    graph = split(shop(np.random.default_rng(2)), valid=0.1, test=0.1, mode="latest")
+    graph = graph.with_marks(mark(graph, random_share=0.5))
+    made = train(
+        graph,
+        out=tmp_path / "run",
+        model="distmult",
+        dimension=8,
+        epochs=3,
+        threads=1,
+        drop_confidential=True,
+    )
+    less = graph.with_splits({name: array[~graph.secret(name)] for name, array in graph.splits.items()})
+    assert readable(made, graph).fingerprint == less.fingerprint
+    assert sanitised(made, "shuffle", graph=graph, seed=0)["lists"].keys() == {
+        graph.entities[int(h)] for h, r, _ in less.train if r == 1
+    }
+
+
+def test_the_command_line_attacks_and_sanitises(run: Run, capsys: pytest.CaptureFixture[str]) -> None:
+    pytest.importorskip("sklearn")
+    words = [
+        "attack",
+        "attribute",
+        str(run.folder),
+        "--attribute",
+        "is",
+        "--attacker",
+        "naive bayes",
+        "--top",
+        "5",
+    ]
+    assert main([*words, "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert {"attribute", "attacker", "balanced_accuracy", "interval", "majority", "targets"} <= set(found)
+    assert main(words) == 0
+    assert "naive bayes" in capsys.readouterr().out
+    assert main(["attack", "attribute", str(run.folder)]) == 2
+    assert main(["sanitise", str(run.folder), "--with", "balanced", "--attribute", "is", "--json"]) == 3
+    assert main(["recommend", str(run.folder), "--user", "user/03", "--top", "2", "--json"]) == 0
+    assert [row["rank"] for row in json.loads(capsys.readouterr().out)] == [1, 2]

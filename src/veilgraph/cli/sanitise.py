@@ -16,6 +16,11 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         help="sanitisers, one after another, with their settings: shuffle,random:keep=3 (veil list sanitisers)",
     )
     parser.add_argument("--attribute", help="what lists should not tell (balanced needs it), e.g. gender")
+    parser.add_argument(
+        "--everyone-told",
+        action="store_true",
+        help="learn from the attribute although it is marked confidential",
+    )
     parser.add_argument("--relation", help="from users to items (default: the commonest)")
     parser.add_argument("--top", type=int, default=10, help="items in a list (default 10)")
     parser.add_argument("--known", action="store_true", help="lists may repeat what the user has")
@@ -40,6 +45,7 @@ def run(options: argparse.Namespace) -> dict[str, Any]:
         top=options.top,
         repeat=options.known,
         graph=options.graph,
+        everyone_told=options.everyone_told,
         seed=options.seed,
     )
     if options.out:

@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import sparse, stats
@@ -83,12 +83,13 @@ def suggest(
     if steps not in (1, 2):
         raise UsageError(f"paths have one or two steps, found {steps}")
     names, found, tried = list(graph.relations), [], 0
+    demands = _Demands(confidence, lift, support)
     ways = _Ways(seen, len(graph.entities), names)
     for relation in np.unique(hidden[:, 1]):
         target = _matrix(hidden[hidden[:, 1] == relation][:, [0, 2]], len(graph.entities))
         people = np.flatnonzero(np.diff(target.indptr))
         for path, values in ways.all(people, steps):
-            guess = _Guess(target, values, people, confidence, lift, support)
+            guess = _Guess(target, values, people, demands)
             tried += 1
             if guess.exposed > guess.by_chance:
                 found.append(
@@ -100,7 +101,7 @@ def suggest(
                         len(people),
                         guess.exposed / guess.made,
                         guess.mean_lift,
-                        _luck(target, values, people, confidence, lift, support),
+                        _luck(target, values, people, demands),
                         guess.example(graph, names[relation], path),
                     )
                 )
@@ -176,6 +177,18 @@ def _largest(table: sparse.csr_matrix) -> tuple[np.ndarray, np.ndarray]:
     return np.asarray(table.argmax(1)).ravel(), np.asarray(table.max(1).todense()).ravel()
 
 
+class _Demands(NamedTuple):
+    """Which guesses count."""
+
+    confidence: float
+    lift: float
+    support: int
+
+    def met(self, share: np.ndarray, gain: np.ndarray) -> np.ndarray:
+        """The share of right others, or 0 where it does not suffice."""
+        return np.where((share >= self.confidence) & (gain >= self.lift), share, 0.0)
+
+
 def _best_of_each(rows: np.ndarray, worth: np.ndarray) -> np.ndarray:
     """Of every person's values the place of the most telling one, if it tells anything."""
     order = np.lexsort((-worth, rows))
@@ -188,9 +201,7 @@ def _luck(
     target: sparse.csr_matrix,
     values: sparse.csr_matrix,
     people: np.ndarray,
-    confidence: float,
-    lift: float,
-    support: int,
+    demands: _Demands,
 ) -> float:
     """The chance that guesses learnt from one half would be as often right on the other, if values told nothing."""
     halves = np.array_split(np.random.default_rng(0).permutation(people), 2)
@@ -203,10 +214,10 @@ def _luck(
         with_value = np.asarray(values[learnt].sum(0)).ravel()
         own = values[tried]
         rows, value = np.repeat(np.arange(len(tried)), np.diff(own.indptr)), own.indices
-        enough = with_value[value] >= max(1, support // 2)
+        enough = with_value[value] >= max(1, demands.support // 2)
         share = np.where(enough, most[value] / np.maximum(with_value[value], 1), 0.0)
         gain = share / np.maximum(usual[best[value]], 1e-12)
-        chosen = _best_of_each(rows, np.where((share >= confidence) & (gain >= lift), share, 0.0))
+        chosen = _best_of_each(rows, demands.met(share, gain))
         if len(chosen):
             guess = best[value[chosen]]
             right = int(np.asarray(target[tried[rows[chosen]], guess]).sum())
@@ -222,9 +233,7 @@ class _Guess:
         target: sparse.csr_matrix,
         values: sparse.csr_matrix,
         people: np.ndarray,
-        confidence: float,
-        lift: float,
-        support: int,
+        demands: _Demands,
     ) -> None:
         with_value = np.asarray(values.sum(0)).ravel()  # entities that share a value
         together = (values[people].T @ target[people]).tocsr()  # value × secret
@@ -244,9 +253,11 @@ class _Guess:
         turned = without_next >= np.maximum(without, 1)
         guess, right = np.where(turned, second[value], best[value]), np.where(turned, has_second, has_best)
         others = with_value[value] - 1
-        share = np.where(others >= support, np.maximum(without, without_next) / np.maximum(others, 1), 0.0)
+        share = np.where(
+            others >= demands.support, np.maximum(without, without_next) / np.maximum(others, 1), 0.0
+        )
         gain = share / np.maximum(usual[guess], 1e-12)
-        chosen = _best_of_each(rows, np.where((share >= confidence) & (gain >= lift), share, 0.0))
+        chosen = _best_of_each(rows, demands.met(share, gain))
         self.made, self.exposed = len(chosen), int(right[chosen].sum())
         commonest = int(usual.argmax())
         whose = people[rows[chosen]]

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from veilgraph.load.graph import Graph
     from veilgraph.runs import Run
 
-__all__ = ["Offers", "judge", "offers_of", "recommend"]
+__all__ = ["Offers", "judge", "offers_of", "readable", "recommend"]
 
 
 def recommend(
@@ -32,10 +32,7 @@ def recommend(
 
     Reads confidential data: none in a run that promises something — what a user has is taken from unrestricted statements.
     """
-    from veilgraph.mark import unrestricted
-
-    found = run.graph(graph)
-    open_ = found if run.guarantee == "none" else unrestricted(found)
+    open_ = readable(run, run.graph(graph))
     who = np.array([run.entities.id(user)])
     one = offers_of(run, open_, relation=relation, splits=tuple(open_.splits), only=who)
     if not len(one.users):
@@ -47,6 +44,13 @@ def recommend(
         {"item": run.entities[int(one.items[column])], "score": float(one.scores[0, column]), "rank": rank}
         for rank, column in enumerate(columns, 1)
     ]
+
+
+def readable(run: Run, graph: Graph) -> Graph:
+    """What lists of a run may be made from: everything where nothing is promised, unrestricted statements otherwise."""
+    from veilgraph.mark import unrestricted
+
+    return graph if run.guarantee == "none" else unrestricted(graph)
 
 
 def judge(

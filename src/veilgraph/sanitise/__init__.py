@@ -9,7 +9,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from veilgraph.errors import ConfigError, UnknownNameError
-from veilgraph.sanitise.base import Request, Sanitiser
+from veilgraph.sanitise.base import Replacing, Request, Sanitiser
 from veilgraph.sanitise.erase import Eraser
 
 __all__ = ["Eraser", "Request", "Sanitiser", "available", "epsilon", "sanitise", "sanitisers"]
@@ -19,7 +19,11 @@ def available() -> dict[str, type[Sanitiser]]:
     """Every sanitiser by its name."""
     for module in pkgutil.iter_modules(__path__):
         importlib.import_module(f"{__name__}.{module.name}")
-    return dict(sorted((found.name, found) for found in Sanitiser.__subclasses__()))
+    found = [*Sanitiser.__subclasses__(), *Replacing.__subclasses__()]
+    return {
+        one.name: one
+        for one in sorted((one for one in found if one is not Replacing), key=lambda one: one.name)
+    }
 
 
 def sanitisers(words: str) -> list[Sanitiser]:

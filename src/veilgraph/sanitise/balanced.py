@@ -18,7 +18,7 @@ class Balanced(Sanitiser):
 
     name: ClassVar[str] = "balanced"
     reads_scores: ClassVar[bool] = True
-    promise: ClassVar[str] = "measured only: no linear reading of the scores, no proof for the lists"
+    promise: ClassVar[str] = "measured only; learns without noise from what people told"
     needs_eraser: ClassVar[bool] = True
     blend: float = 0.5
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, fields
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
@@ -86,15 +86,23 @@ def drawn_order(weights: np.ndarray, rng: np.random.Generator) -> np.ndarray:
     return np.argsort(-keys, axis=1, kind="stable")
 
 
-def checked_keep(keep: int, size: int, allowed: np.ndarray) -> int:
-    """How many items stay, or an error."""
-    if not 0 <= keep <= size:
-        raise ConfigError(f"keep must be between 0 and the {size} items of a list, found {keep}.")
-    if int(allowed.sum(1).min()) < 2 * size:
-        raise ConfigError("somebody has too few items left to replace others with.")
-    return keep
+@dataclass(frozen=True)
+class Replacing(Sanitiser):
+    """``keep`` items stay, the rest is drawn from all that were not in the list."""
 
+    keep: int = 5
 
-def as_dict(sanitiser: Sanitiser) -> dict[str, Any]:
-    """Name and settings."""
-    return {"name": sanitiser.name, **{f.name: getattr(sanitiser, f.name) for f in fields(sanitiser)}}
+    @abstractmethod
+    def weights(self, request: Request) -> np.ndarray:
+        """``[i]`` how likely each item is to replace another."""
+
+    def apply(self, request: Request, rng: np.random.Generator) -> np.ndarray:
+        if not 0 <= self.keep <= request.size:
+            raise ConfigError(
+                f"keep must be between 0 and the {request.size} items of a list, found {self.keep}."
+            )
+        if int(request.allowed.sum(1).min()) < 2 * request.size:
+            raise ConfigError("somebody has too few items left to replace others with.")
+        weights = request.allowed * self.weights(request)[None, :]
+        np.put_along_axis(weights, request.lists, 0.0, 1)
+        return fill(request.lists, self.keep, drawn_order(weights, rng))

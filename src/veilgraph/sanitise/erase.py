@@ -20,7 +20,7 @@ FEWEST = 20  # people
 
 @dataclass(frozen=True)
 class Eraser:
-    """``scores − ((scores − mean) @ read) @ write``; ``usual`` is the mean of the scores, every value counting alike."""
+    """``scores − ((scores − mean) @ read) @ write``; in the mean every value of the attribute counts alike."""
 
     mean: np.ndarray  # [i]
     read: np.ndarray  # [i, values]

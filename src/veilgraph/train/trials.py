@@ -189,8 +189,7 @@ def _plan(graph: Graph, base: TrainConfig, ledger: Ledger, mean: float) -> dict[
         space |= models.model_class(config.model).search_space
     if config.private_steps:
         space |= SPACE
-    given = base.as_dict()
-    space = {key: value for key, value in space.items() if given[key] in (None, _default(key))}
+    space = {key: value for key, value in space.items() if base.open(key)}
     if not space:
         raise UsageError(
             "there is nothing to search: with all of the budget in noisy counts no setting is left open. Ask for private "
@@ -338,10 +337,6 @@ def _publish(out: Path, study: dict[str, Any]) -> dict[str, Any]:
         "settings": chosen,
         "run": str(out / RUN),
     }
-
-
-def _default(key: str) -> Any:
-    return TrainConfig.__dataclass_fields__[key].default
 
 
 @contextmanager

@@ -70,11 +70,7 @@ def tune(
     study.sampler = optuna.samplers.TPESampler(seed=base.seed + len(study.trials), n_startup_trials=8)
 
     def objective(trial: Any) -> float:
-        chosen = {
-            key: _suggest(trial, key, space[key])
-            for key in space
-            if getattr(base, key) in (None, _default(key))
-        }
+        chosen = {key: _suggest(trial, key, space[key]) for key in space if base.open(key)}
         config, _ = complete_config(graph, {**base.as_dict(), **chosen})
 
         def listener(progress: Progress) -> None:
@@ -126,10 +122,6 @@ def _defaults(base: TrainConfig, graph: Graph, space: SearchSpace) -> dict[str, 
         for v in [complete[k]]
     }  # type: ignore[operator]
     return {k: complete[k] for k in space if inside[k]}
-
-
-def _default(key: str) -> Any:
-    return TrainConfig.__dataclass_fields__[key].default
 
 
 def _suggest(trial: Any, key: str, space: Any) -> Any:

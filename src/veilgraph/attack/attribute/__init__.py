@@ -52,7 +52,8 @@ def attribute(
     later = table_of(found, relation_of(found, relation), ("test",))[2] & ~offers.taken
     chain = sanitisers(sanitise) if sanitise else []
     secret = Attribute.read(found, name, offers.users)
-    extra = knowledge_of(found, offers, name, knowledge)
+    between = found.relations[relation_of(found, relation)]
+    extra = knowledge_of(found, offers, (name, between), knowledge)
     return attack(
         offers, secret, chain, extra, later, attacker=attacker, top=top, repeat=repeat, seed=seed
     ) | {
@@ -178,25 +179,19 @@ class Knowledge:
         return sparse.hstack([own, sparse.csr_matrix(own @ self.items), self.people], format="csr")
 
 
-def knowledge_of(graph: Graph, offers: Offers, secret: str, knowledge: str) -> Knowledge:
-    """Lists only; also what is public about items; also what else is known about people; also what they have."""
+def knowledge_of(graph: Graph, offers: Offers, but: tuple[str, ...], knowledge: str) -> Knowledge:
+    """Lists only; also what is public about items; also what else (``but`` the secret) is known about people; also what
+    they have."""
     if knowledge not in KNOWLEDGE:
         raise UsageError(f"knowledge is one of {', '.join(KNOWLEDGE)}; found {knowledge!r}.")
     level = KNOWLEDGE.index(knowledge)
     about_items = _facts(graph, offers.items, ()) if level >= 1 else _nothing(offers.items)
     people = [_nothing(offers.users)]
     if level >= 2:
-        relation = relation_between(graph, offers)
-        people.append(_facts(graph, offers.users, (secret, relation)))
+        people.append(_facts(graph, offers.users, but))
     if level >= 3:
         people.append(offers.taken.astype(np.float32))
     return Knowledge(about_items, sparse.csr_matrix(np.column_stack(people)))
-
-
-def relation_between(graph: Graph, offers: Offers) -> str:
-    """The relation from these users to these items."""
-    own = graph.train[np.isin(graph.train[:, 0], offers.users) & np.isin(graph.train[:, 2], offers.items)]
-    return graph.relations[int(np.bincount(own[:, 1]).argmax())]
 
 
 def _facts(graph: Graph, about: np.ndarray, but: tuple[str, ...]) -> np.ndarray:
