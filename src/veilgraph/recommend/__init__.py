@@ -10,13 +10,14 @@ import numpy as np
 from veilgraph.errors import InputError
 from veilgraph.recommend.baselines import BASELINES
 from veilgraph.recommend.measures import quality
-from veilgraph.recommend.offers import Offers, offers_of, relation_of, scaled, table_of
+from veilgraph.recommend.offers import Offers, relation_of, scaled, table_of
+from veilgraph.recommend.shelf import Shelf, offers_of
 
 if TYPE_CHECKING:
     from veilgraph.load.graph import Graph
     from veilgraph.runs import Run
 
-__all__ = ["Offers", "judge", "offers_of", "readable", "recommend"]
+__all__ = ["Offers", "Shelf", "judge", "offers_of", "readable", "recommend"]
 
 
 def recommend(
@@ -33,11 +34,12 @@ def recommend(
     Reads confidential data: none in a run that promises something — what a user has is taken from unrestricted statements.
     """
     open_ = readable(run, run.graph(graph))
-    who = np.array([run.entities.id(user)])
-    one = offers_of(run, open_, relation=relation, splits=tuple(open_.splits), only=who)
-    if not len(one.users):
-        name = open_.relations[relation_of(open_, relation)]
+    shelf = Shelf.of(run, open_, relation=relation, splits=tuple(open_.splits))
+    place = shelf.place(user)
+    if place is None:
+        name = open_.relations[shelf.relation]
         raise InputError(f"{user} has no {name} that may be read, so there is nothing to go by.")
+    one = shelf.part(np.array([place]))
     free = int(one.allowed(repeat=known).sum())
     columns = one.best(min(top, free), repeat=known)[0] if free else []
     return [

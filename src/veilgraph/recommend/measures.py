@@ -10,18 +10,25 @@ def quality(lists: np.ndarray, later: np.ndarray) -> dict[str, float]:
 
     Users who took nothing are left out of all but coverage (the share of items that are in some list).
     """
+    count = later.sum(1)
+    asked = count > 0
+    right = np.take_along_axis(later, lists, 1)[asked]
+    return {
+        "hit": float(right.any(1).mean()) if asked.any() else float("nan"),
+        "recall": float((right.sum(1) / count[asked]).mean()) if asked.any() else float("nan"),
+        "ndcg": float(gains(lists, later).mean()) if asked.any() else float("nan"),
+        "coverage": len(np.unique(lists)) / later.shape[1],
+    }
+
+
+def gains(lists: np.ndarray, later: np.ndarray) -> np.ndarray:
+    """NDCG of every user who took something afterwards."""
     k = lists.shape[1]
     count = later.sum(1)
     asked = count > 0
     right = np.take_along_axis(later, lists, 1)[asked]
     gain = 1 / np.log2(np.arange(2, k + 2))
-    ideal = np.cumsum(gain)[np.minimum(count[asked], k) - 1]
-    return {
-        "hit": float(right.any(1).mean()) if asked.any() else float("nan"),
-        "recall": float((right.sum(1) / count[asked]).mean()) if asked.any() else float("nan"),
-        "ndcg": float(((right * gain).sum(1) / ideal).mean()) if asked.any() else float("nan"),
-        "coverage": len(np.unique(lists)) / later.shape[1],
-    }
+    return np.asarray((right * gain).sum(1) / np.cumsum(gain)[np.minimum(count[asked], k) - 1])
 
 
 def kept_score(scores: np.ndarray, lists: np.ndarray, original: np.ndarray) -> np.ndarray:

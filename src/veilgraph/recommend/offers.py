@@ -6,16 +6,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-import torch
 
 from veilgraph.errors import InputError, UsageError
-from veilgraph.evaluate.scoring import score_all
 
 if TYPE_CHECKING:
     from veilgraph.load.graph import Graph
-    from veilgraph.runs import Run
-
-TOGETHER = 256  # users scored at a time
 
 
 @dataclass(frozen=True)
@@ -26,6 +21,18 @@ class Offers:
     items: np.ndarray  # [i] entity ids
     scores: np.ndarray  # [u, i] float32, from 0 (the user's worst) to 1 (the best)
     taken: np.ndarray  # [u, i] bool: known to have it
+    counted: np.ndarray | None = None  # [i] how many people have an item, if these are not all of them
+
+    @property
+    def popularity(self) -> np.ndarray:
+        """How many people have each item."""
+        return np.asarray(self.taken.sum(0)) if self.counted is None else self.counted
+
+    def part(self, places: np.ndarray) -> Offers:
+        """The same for some of the users, by their places."""
+        return Offers(
+            self.users[places], self.items, self.scores[places], self.taken[places], self.popularity
+        )
 
     def best(self, top: int, *, repeat: bool = False) -> np.ndarray:
         """``[u, top]`` columns of the best items, best first; taken ones only where they may ``repeat``."""
@@ -61,46 +68,16 @@ def relation_of(graph: Graph, name: str | None = None) -> int:
 
 
 def table_of(
-    graph: Graph, relation: int, splits: tuple[str, ...] = ("train",), only: np.ndarray | None = None
+    graph: Graph, relation: int, splits: tuple[str, ...] = ("train",)
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Users (all of train, or ``only`` some), items of train, and who has what by these splits: ``[u, i]`` bool."""
+    """Users and items of train, and who has what by these splits: ``[u, i]`` bool, for graphs where that is small."""
     own = graph.train[graph.train[:, 1] == relation]
     if not len(own):
         raise InputError(f"no statement of {graph.relations[relation]} to recommend from.")
     users, items = np.unique(own[:, 0]), np.unique(own[:, 2])
-    if only is not None:
-        users = np.intersect1d(users, only)
     taken = np.zeros((len(users), len(items)), bool)
     for split in splits:
         rows = graph.splits.get(split, np.empty((0, 3), np.int32))
         rows = rows[(rows[:, 1] == relation) & np.isin(rows[:, 0], users) & np.isin(rows[:, 2], items)]
         taken[np.searchsorted(users, rows[:, 0]), np.searchsorted(items, rows[:, 2])] = True
     return users, items, taken
-
-
-def offers_of(
-    run: Run,
-    graph: Graph,
-    *,
-    relation: str | None = None,
-    splits: tuple[str, ...] = ("train",),
-    only: np.ndarray | None = None,
-) -> Offers:
-    """What a run would offer to every user of the relation, or to ``only`` some (by their ids)."""
-    number = relation_of(graph, relation)
-    users, items, taken = table_of(graph, number, splits, only)
-    scores = np.empty((len(users), len(items)), np.float32)
-    for start in range(0, len(users), TOGETHER):
-        part = torch.from_numpy(users[start : start + TOGETHER].astype(np.int64))
-        found = score_all(
-            run.model,
-            run.parameters,
-            part,
-            torch.full_like(part, number),
-            side="tail",
-            reciprocal=bool(run.config.reciprocal),
-        )
-        scores[start : start + TOGETHER] = found.numpy()[:, items]
-    if not np.isfinite(scores).all():
-        raise InputError("the run gives scores that are not numbers: its training diverged. Train again.")
-    return Offers(users, items, scaled(scores) if len(users) else scores, taken)

@@ -43,8 +43,7 @@ class Eraser:
         given = scores.astype(np.float64)
         mean = weight @ given
         centred = given - mean
-        _, _, directions = np.linalg.svd(centred, full_matrices=False)
-        basis = directions[: min(DIRECTIONS, len(values) - 1)].T  # [i, d]
+        basis = _directions(centred, min(DIRECTIONS, len(values) - 1))
         inside = centred @ basis
         covariance = (inside * weight[:, None]).T @ inside
         covariance += PENALTY * np.trace(covariance) / len(covariance) * np.eye(len(covariance))
@@ -53,3 +52,12 @@ class Eraser:
         solved = np.linalg.solve(covariance, cross)
         read = solved @ np.linalg.pinv(cross.T @ solved)
         return cls(mean, basis @ read, cross.T @ basis.T)
+
+
+def _directions(centred: np.ndarray, most: int) -> np.ndarray:
+    """``[i, d]`` the strongest directions of the rows, by the smaller of the two tables of products."""
+    if len(centred) >= centred.shape[1]:
+        return np.asarray(np.linalg.eigh(centred.T @ centred)[1][:, ::-1][:, :most])
+    strength, left = np.linalg.eigh(centred @ centred.T)
+    order = np.flatnonzero(strength > 1e-9 * strength[-1])[::-1][:most]
+    return np.asarray((centred.T @ left[:, order]) / np.sqrt(strength[order]))

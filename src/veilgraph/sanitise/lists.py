@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,11 +12,11 @@ from veilgraph.errors import PrivacyError
 from veilgraph.load.graph import Graph
 from veilgraph.mark import unrestricted
 from veilgraph.recommend import readable
-from veilgraph.recommend.measures import kept_score, quality
-from veilgraph.recommend.offers import offers_of, relation_of, table_of
+from veilgraph.recommend.measures import gains, kept_score
+from veilgraph.recommend.shelf import TOGETHER, Shelf, held, history_of
 from veilgraph.runs import Run
-from veilgraph.sanitise import epsilon, sanitisers
-from veilgraph.sanitise.people import Attribute, lists_for
+from veilgraph.sanitise import Sanitiser, epsilon, sanitisers
+from veilgraph.sanitise.people import Attribute, Policy
 
 
 def sanitised(
@@ -40,29 +41,51 @@ def sanitised(
     found = run.graph(graph)
     open_ = readable(run, found)
     chain = sanitisers(words)
-    offers = offers_of(run, open_, relation=relation, splits=("train", "valid"))
-    later = table_of(open_, relation_of(open_, relation), ("test",))[2] & ~offers.taken
-    values = np.full(len(offers.users), -1)
+    shelf = Shelf.of(run, open_, relation=relation, splits=("train", "valid"))
+    policy = learnt(shelf, chain, found, attribute, everyone_told=everyone_told)
+    test = history_of(open_, shelf.relation, ("test",))
+    everybody = np.arange(len(shelf.users))
+    lists, kept, better, before = [], [], [], []
+    for start in range(0, len(everybody), TOGETHER):
+        places = everybody[start : start + TOGETHER]
+        offers = shelf.part(places)
+        fresh = None if seed is None else seed + start
+        made = policy.lists(offers, places, top=top, repeat=repeat, seed=fresh)
+        original = offers.best(top, repeat=repeat)
+        later = held(test, shelf.relation, offers.users, shelf.items) & ~offers.taken
+        lists.append(made)
+        kept.append(kept_score(offers.scores, made, original))
+        better.append(gains(made, later))
+        before.append(gains(original, later))
+    judged = np.concatenate(better)
+    return {
+        "sanitiser": words,
+        "q_u": float(np.concatenate(kept).mean()),
+        "ndcg": float(judged.mean()) if len(judged) else None,
+        "ndcg_original": float(np.concatenate(before).mean()) if len(judged) else None,
+        "epsilon": epsilon(chain) if seed is None else None,
+        "promise": "; ".join(one.promise for one in chain),
+        "lists": {
+            user: run.entities.names(shelf.items[row])
+            for user, row in zip(run.entities.names(shelf.users), np.concatenate(lists))
+        },
+    }
+
+
+def learnt(
+    shelf: Shelf, chain: Sequence[Sanitiser], graph: Graph, attribute: str | None, *, everyone_told: bool
+) -> Policy:
+    """The policy of a run's lists; an attribute is learnt from people who told it, or whom ``everyone_told`` speaks for.
+
+    Reads confidential data: the attribute of everybody, if ``everyone_told``.
+    """
+    values = np.full(len(shelf.users), -1)
     if attribute is not None:
-        told = found if everyone_told else unrestricted(found)
+        told = graph if everyone_told else unrestricted(graph)
         if not (told.triples[:, 1] == told.relations.id(attribute)).any():
             raise PrivacyError(
                 f"{attribute} is confidential for everybody: nobody told it, so nothing may be learnt from it. Leave it unmarked "
                 "for people who agreed, or say --everyone-told: lists then depend on it, without noise."
             )
-        values = Attribute.read(told, attribute, offers.users).of
-    lists = lists_for(offers, chain, values >= 0, values, top=top, repeat=repeat, seed=seed)
-    original = offers.best(top, repeat=repeat)
-    judged = later.any()
-    return {
-        "sanitiser": words,
-        "q_u": float(kept_score(offers.scores, lists, original).mean()),
-        "ndcg": quality(lists, later)["ndcg"] if judged else None,
-        "ndcg_original": quality(original, later)["ndcg"] if judged else None,
-        "epsilon": epsilon(chain) if seed is None else None,
-        "promise": "; ".join(one.promise for one in chain),
-        "lists": {
-            run.entities[int(user)]: [run.entities[int(offers.items[column])] for column in row]
-            for user, row in zip(offers.users, lists)
-        },
-    }
+        values = Attribute.read(told, attribute, shelf.users).of
+    return Policy.prepare(shelf, chain, values >= 0, values)

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 
-from veilgraph.errors import InputError
+from veilgraph.errors import InputError, UsageError
 from veilgraph.load.graph import Graph
 from veilgraph.recommend.offers import Offers
 from veilgraph.sanitise import Request, Sanitiser, sanitise
 from veilgraph.sanitise.erase import Eraser
 
 PARTS = 5  # of the people who told: each part's lists are made with what the others told
+TEACHERS = 1000  # most people whose scores are looked at to learn what to erase
 
 
 @dataclass(frozen=True)
@@ -38,38 +40,84 @@ class Attribute:
         return cls(name, tuple(graph.entities[int(v)] for v in values), of)
 
 
-def lists_for(
-    offers: Offers,
-    chain: Sequence[Sanitiser],
-    told: np.ndarray,
-    values: np.ndarray,
-    *,
-    top: int,
-    repeat: bool,
-    seed: int | None = None,
-) -> np.ndarray:
-    """Sanitised lists of everybody; ``told`` says whose values may be learnt from.
+class Source(Protocol):
+    """Users and items with scores on demand: a ``Shelf``, or ``Offers`` of everybody."""
 
-    Where a sanitiser learns, nobody's own list is made with what they told: people who told are done in parts, each with
-    what the others told; everybody else with what all of them told.
+    @property
+    def items(self) -> np.ndarray:
+        """Their ids."""
+
+    def part(self, places: np.ndarray) -> Offers:
+        """Scores of some users, by their places."""
+
+
+@dataclass(frozen=True)
+class Policy:
+    """How lists of everybody are made: sanitisers, and what they learnt from people who told their attribute.
+
+    Nobody's own list is made with what they told: people who told are in parts, each with an eraser learnt from the
+    others; everybody else gets one learnt from all of them.
     """
-    request = Request(
-        offers.scores, offers.allowed(repeat=repeat), offers.best(top, repeat=repeat), offers.taken.sum(0)
-    )
-    if not any(one.needs_eraser for one in chain):
-        return sanitise(request, chain, seed)
-    people = np.flatnonzero(told & (values >= 0))
-    part = np.full(len(values), -1)
-    part[people] = np.random.default_rng(0).permutation(len(people)) % PARTS
-    lists = np.empty_like(request.lists)
-    for number in range(-1, PARTS):
-        rows = np.flatnonzero(part == number)
-        teachers = people[part[people] != number]
-        if not len(rows):
-            continue
-        eraser = Eraser.fit(offers.scores[teachers], values[teachers])
-        one = Request(
-            request.scores[rows], request.allowed[rows], request.lists[rows], request.popularity, eraser
+
+    chain: tuple[Sanitiser, ...]
+    part: np.ndarray  # [u] whose eraser; -1: that of people who did not tell
+    erasers: Mapping[int, Eraser]
+
+    @classmethod
+    def prepare(
+        cls, source: Source, chain: Sequence[Sanitiser], told: np.ndarray, values: np.ndarray
+    ) -> Policy:
+        """Learn what there is to learn; ``told`` says whose ``values`` may be learnt from."""
+        part, people = np.full(len(values), -1), np.flatnonzero(told & (values >= 0))
+        if not any(one.needs_eraser for one in chain):
+            return cls(tuple(chain), part, {})
+        if not len(people):
+            raise UsageError("balanced lists need people who told their attribute: name it with --attribute.")
+        part[people] = np.random.default_rng(0).permutation(len(people)) % PARTS
+        heard = np.sort(np.random.default_rng(1).permutation(people)[:TEACHERS])
+        scores = source.part(heard).scores
+        wanted = sorted({int(number) for number in part})
+        return cls(
+            tuple(chain),
+            part,
+            {
+                number: Eraser.fit(scores[part[heard] != number], values[heard[part[heard] != number]])
+                for number in wanted
+            },
         )
-        lists[rows] = sanitise(one, chain, seed)
-    return lists
+
+    def lists(
+        self, offers: Offers, places: np.ndarray, *, top: int, repeat: bool, seed: int | None = None
+    ) -> np.ndarray:
+        """``[b, top]`` columns for the users of these offers; ``places`` says which users of all they are."""
+        request = Request(
+            offers.scores, offers.allowed(repeat=repeat), offers.best(top, repeat=repeat), offers.popularity
+        )
+        if not self.erasers:
+            return sanitise(request, self.chain, seed)
+        lists = np.empty_like(request.lists)
+        for number in np.unique(self.part[places]):
+            rows = np.flatnonzero(self.part[places] == number)
+            one = Request(
+                request.scores[rows],
+                request.allowed[rows],
+                request.lists[rows],
+                request.popularity,
+                self.erasers[int(number)],
+            )
+            lists[rows] = sanitise(one, self.chain, seed)
+        return lists
+
+    def tensors(self) -> dict[str, np.ndarray]:
+        """What was learnt, for a file."""
+        out = {"part": self.part}
+        for number, eraser in self.erasers.items():
+            out |= {f"{number}.{key}": getattr(eraser, key) for key in ("mean", "read", "write")}
+        return out
+
+    @classmethod
+    def of(cls, chain: Sequence[Sanitiser], tensors: Mapping[str, np.ndarray]) -> Policy:
+        """The same from a file."""
+        numbers = {int(key.partition(".")[0]) for key in tensors if "." in key}
+        erasers = {n: Eraser(*(tensors[f"{n}.{key}"] for key in ("mean", "read", "write"))) for n in numbers}
+        return cls(tuple(chain), tensors["part"], erasers)

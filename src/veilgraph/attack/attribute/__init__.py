@@ -19,10 +19,11 @@ from veilgraph.attack.attribute.attackers import attackers, guess
 from veilgraph.errors import PrivacyError, UnknownNameError, UsageError
 from veilgraph.load.graph import Graph
 from veilgraph.recommend.measures import kept_score, quality
-from veilgraph.recommend.offers import Offers, offers_of, relation_of, table_of
+from veilgraph.recommend.offers import Offers, relation_of, table_of
+from veilgraph.recommend.shelf import offers_of
 from veilgraph.runs import Run
 from veilgraph.sanitise import Sanitiser, sanitisers
-from veilgraph.sanitise.people import Attribute, lists_for
+from veilgraph.sanitise.people import Attribute, Policy
 
 FOLDS = 5
 KNOWLEDGE = ("lists", "items", "people", "history")  # each with all before it
@@ -101,7 +102,8 @@ def attack(
     kept, gains = [], []
     for targets in (0, 1):
         told = half == 1 - targets
-        lists = lists_for(offers, chain, told, secret.of, top=top, repeat=repeat, seed=seed)
+        policy = Policy.prepare(offers, chain, told, secret.of)
+        lists = policy.lists(offers, np.arange(len(secret.of)), top=top, repeat=repeat, seed=seed)
         rows = np.flatnonzero(half == targets)
         kept.append(kept_score(offers.scores, lists, original)[rows])
         if later is not None:
