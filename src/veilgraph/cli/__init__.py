@@ -24,6 +24,7 @@ VERBS = {
     "audit": "Train with canaries and test whether the claimed ε holds.",
     "attack": "Attack a run: membership of statements, attributes from recommendations.",
     "sanitise": "Lists of recommendations that tell less about a hidden attribute.",
+    "serve": "Sanitised lists over HTTP, with keys and a budget for every person.",
     "report": "One page about runs: the promise in words, utility, attacks, a map.",
     "tune": "Search for good settings.",
     "export": "Write the vectors for other tools.",
@@ -80,6 +81,7 @@ def _run(options: argparse.Namespace) -> int:
         else:
             module.show(result)
         sys.stdout.flush()
+        getattr(module, "finish", lambda _: None)(result)
         return int(getattr(module, "exit_code", lambda _: 0)(result))
     except VeilError as error:
         print(f"veil {options.verb}: {error}", file=sys.stderr)

@@ -1,0 +1,137 @@
+"""The service in front of a run: sanitised lists over HTTP, each charged before it leaves.
+
+store      who spent what, which answers were given, who may ask: sqlite, postgres
+service    what is answered, without any network
+desk       requests that arrive together are answered together
+app        routes, roles and refusals · access: keys and rates · guard: limits, headers, metrics, log · page: for people
+"""
+
+from __future__ import annotations
+
+import socket
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from veilgraph.errors import InputError, MissingExtraError
+
+if TYPE_CHECKING:
+    from fastapi import FastAPI
+
+STORE = "service.sqlite"  # in the working folder: it outlives runs, as what people spent does
+
+
+@dataclass(frozen=True)
+class Ready:
+    """A service that only has to be started."""
+
+    app: FastAPI
+    socket: socket.socket
+    facts: dict[str, Any]
+
+    def serve(self) -> None:
+        """Answer until told to stop (SIGINT, SIGTERM); what was begun is finished."""
+        import uvicorn
+
+        uvicorn.Server(
+            uvicorn.Config(
+                self.app,
+                log_level="warning",
+                access_log=False,
+                server_header=False,
+                limit_concurrency=1024,
+                timeout_keep_alive=15,
+                timeout_graceful_shutdown=10,
+            )
+        ).run(sockets=[self.socket])
+
+
+def prepare(
+    run: str | Path,
+    *,
+    store: str = STORE,
+    graph: str | None = None,
+    host: str = "127.0.0.1",
+    port: int = 8080,
+    rate: float = 1000.0,
+    log: str | None = "-",
+    **terms: Any,
+) -> Ready:
+    """Everything but answering: the run is read, the store opened, the address taken. ``terms`` as in service.Terms.
+
+    Reads confidential data: as service.Service.open. Releases: nothing yet.
+    """
+    began = time.perf_counter()
+    try:
+        from veilgraph.serve.app import create
+    except ImportError:
+        raise MissingExtraError("veil serve", "serve") from None
+    import torch
+
+    from veilgraph.serve.service import Service, Terms
+    from veilgraph.serve.store import open_store
+
+    torch.set_num_threads(1)  # the other cores are for the network and for other servers
+    opened = open_store(store)
+    keys = [role for _, role in opened.keys().values()]
+    if not keys:
+        raise InputError(
+            f"{_shown(store)} holds no key, so nobody could ask. Make one: veil serve key add NAME --store {_shown(store)}"
+        )
+    address = _listen(host, port)
+    try:
+        service = Service.open(run, opened, Terms(**terms), graph=graph)
+    except BaseException:
+        address.close()
+        raise
+    limit = service.account(0.0)
+    facts = {
+        "address": f"http://{host}:{address.getsockname()[1]}",
+        "run": f"{service.run.folder} ({service.run.config.model}, guarantee: {service.run.guarantee})",
+        "lists": f"{service.terms.top} of {len(service.shelf.items):,} items, for {len(service.shelf.users):,} users; "
+        + ("known items may repeat" if service.terms.known else "new items only"),
+        "sanitiser": service.terms.sanitise or "none",
+        "promise": service.promise,
+        "budget": f"{'no limit' if limit['budget'] is None else format(limit['budget'], 'g')} {limit['unit']} a person; "
+        f"a list costs {limit['cost']:g}",
+        "store": _shown(store),
+        "keys": f"{keys.count('reader')} of readers, {keys.count('curator')} of curators",
+        "ready": f"{time.perf_counter() - began:.1f} s",
+    }
+    return Ready(create(service, rate=rate, tell=_teller(log)), address, facts)
+
+
+def _listen(host: str, port: int) -> socket.socket:
+    """The address, taken before anything else is done."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    listener = socket.socket(family, socket.SOCK_STREAM)
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listener.bind((host, port))
+    except (OSError, OverflowError) as error:
+        listener.close()
+        raise InputError(f"{host}:{port} cannot be listened on: {error}. Choose another --port.") from None
+    return listener
+
+
+def _shown(store: str) -> str:
+    """A store's address without a password."""
+    if "://" not in store:
+        return str(Path(store).resolve())
+    scheme, _, rest = store.partition("://")
+    return f"{scheme}://{rest.rpartition('@')[2]}"
+
+
+def _teller(log: str | None) -> Callable[[str], None] | None:
+    """Where the access log goes: a file, standard error («-»), or nowhere."""
+    if log is None:
+        return None
+    stream = sys.stderr if log == "-" else Path(log).open("a", encoding="utf-8", buffering=1)  # noqa: SIM115
+
+    def tell(line: str) -> None:
+        stream.write(line + "\n")
+
+    return tell

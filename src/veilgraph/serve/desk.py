@@ -1,0 +1,66 @@
+"""The desk: requests that arrive together are answered together, by one thread that owns the model and the store."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+from veilgraph.serve.service import Service
+from veilgraph.serve.store import Settled
+
+TOGETHER = 32  # most requests answered at a time
+WAITING = 512  # most requests that wait
+
+
+class Busy(Exception):
+    """Too many requests wait already."""
+
+
+class Desk:
+    """One matrix product, one pass of the sanitisers and one durable transaction for all who wait."""
+
+    def __init__(self, service: Service) -> None:
+        self.service = service
+        self.thread = ThreadPoolExecutor(1, "desk")
+        self.waiting: list[tuple[tuple[str, int], asyncio.Future[Settled]]] = []
+        self.work: asyncio.Task[None] | None = None
+
+    async def recommend(self, user: str, draw: int) -> Settled:
+        """A list, charged and stored."""
+        if len(self.waiting) >= WAITING:
+            raise Busy
+        answer: asyncio.Future[Settled] = asyncio.get_running_loop().create_future()
+        self.waiting.append(((user, draw), answer))
+        if self.work is None or self.work.done():
+            self.work = asyncio.create_task(self._serve())
+        return await answer
+
+    async def call(self, function: Callable[..., Any], *values: Any, **named: Any) -> Any:
+        """Anything else that touches the model or the store."""
+        return await asyncio.get_running_loop().run_in_executor(
+            self.thread, lambda: function(*values, **named)
+        )
+
+    async def _serve(self) -> None:
+        while self.waiting:
+            batch, self.waiting = self.waiting[:TOGETHER], self.waiting[TOGETHER:]
+            batch = [(asked, answer) for asked, answer in batch if not answer.done()]
+            try:
+                settled = (
+                    await self.call(self.service.recommend, [asked for asked, _ in batch]) if batch else []
+                )
+            except Exception as error:
+                for _, answer in batch:
+                    if not answer.done():
+                        answer.set_exception(error)
+                continue
+            for (_, answer), one in zip(batch, settled):
+                if not answer.done():
+                    answer.set_result(one)
+
+    def close(self) -> None:
+        """Finish what is being done, then let go of the store."""
+        self.thread.shutdown(wait=True)
+        self.service.store.close()
