@@ -22,7 +22,11 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     secret = parser.add_argument_group("attribute", "what do lists of recommendations tell about a user?")
     secret.add_argument("--attribute", help="the relation from users to what is guessed, e.g. gender")
     secret.add_argument("--sanitise", help="how lists are made safer: see veil sanitise")
-    secret.add_argument("--attacker", default="best", help="which attacker (default: the best of all)")
+    secret.add_argument(
+        "--attacker",
+        default="best",
+        help="best (default: of the quick ones, by a rehearsal), all (slow ones too), or one by name",
+    )
     secret.add_argument(
         "--knowledge",
         default="lists",

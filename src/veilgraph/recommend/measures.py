@@ -21,6 +21,11 @@ def quality(lists: np.ndarray, later: np.ndarray) -> dict[str, float]:
     }
 
 
+def wanted(later: np.ndarray, taken: np.ndarray, *, repeat: bool) -> np.ndarray:
+    """What a list should have: what users took later; where known items may repeat, also what they have."""
+    return later | taken if repeat else later
+
+
 def gains(lists: np.ndarray, later: np.ndarray) -> np.ndarray:
     """NDCG of every user who took something afterwards."""
     k = lists.shape[1]

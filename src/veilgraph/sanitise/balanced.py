@@ -14,19 +14,31 @@ from veilgraph.sanitise.base import Request, Sanitiser
 
 @dataclass(frozen=True)
 class Balanced(Sanitiser):
-    """Scores are erased (erase.py) and mixed with the usual ones: ``blend`` of 0 keeps what is personal, 1 nothing."""
+    """Scores are erased (erase.py) and mixed with the usual ones: ``blend`` of 0 keeps what is personal, 1 nothing.
+
+    Blend where lists may repeat known items. With new items only it does harm: a list of usual items without those one has
+    tells what one has. ``flatten`` below 1 is a power of the scores: items in the middle then count more against the
+    few at the top, when what to erase is learnt and when lists are made.
+    """
 
     name: ClassVar[str] = "balanced"
     reads_scores: ClassVar[bool] = True
     promise: ClassVar[str] = "measured only; learns without noise from what people told"
     needs_eraser: ClassVar[bool] = True
-    blend: float = 0.5
+    blend: float = 0.0
+    flatten: float = 1.0
+
+    def seen(self, scores: np.ndarray) -> np.ndarray:
+        return scores if self.flatten == 1 else np.asarray(np.maximum(scores, 0) ** np.float32(self.flatten))
 
     def apply(self, request: Request, rng: np.random.Generator) -> np.ndarray:
         if not 0 <= self.blend <= 1:
             raise ConfigError(f"blend must be between 0 and 1, found {self.blend:g}.")
+        if not 0 < self.flatten <= 1:
+            raise ConfigError(f"flatten must be above 0 and at most 1, found {self.flatten:g}.")
         if request.eraser is None:
             raise UsageError("balanced lists need people who told their attribute: name it with --attribute.")
-        own = scaled(request.eraser(request.scores))
-        mixed = (1 - self.blend) * own + self.blend * scaled(request.eraser.mean[None, :])
+        mixed = scaled(request.eraser(self.seen(request.scores)))
+        if self.blend:
+            mixed = (1 - self.blend) * mixed + self.blend * scaled(request.eraser.mean[None, :])
         return best_columns(np.where(request.allowed, mixed, -np.inf), request.size)

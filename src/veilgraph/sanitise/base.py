@@ -43,6 +43,10 @@ class Sanitiser(ABC):
     def apply(self, request: Request, rng: np.random.Generator) -> np.ndarray:
         """``[u, k]`` lists of allowed items, none twice."""
 
+    def seen(self, scores: np.ndarray) -> np.ndarray:
+        """The scores as this sanitiser takes them; what is erased from them is learnt on this scale."""
+        return scores
+
     @property
     def epsilon(self) -> float | None:
         """ε of one list, where there is one."""

@@ -12,7 +12,7 @@ from veilgraph.errors import PrivacyError
 from veilgraph.load.graph import Graph
 from veilgraph.mark import unrestricted
 from veilgraph.recommend import readable
-from veilgraph.recommend.measures import gains, kept_score
+from veilgraph.recommend.measures import gains, kept_score, wanted
 from veilgraph.recommend.shelf import TOGETHER, Shelf, held, history_of
 from veilgraph.runs import Run
 from veilgraph.sanitise import Sanitiser, epsilon, sanitisers
@@ -53,10 +53,11 @@ def sanitised(
         made = policy.lists(offers, places, top=top, repeat=repeat, seed=fresh)
         original = offers.best(top, repeat=repeat)
         later = held(test, shelf.relation, offers.users, shelf.items) & ~offers.taken
+        right = wanted(later, offers.taken, repeat=repeat)
         lists.append(made)
         kept.append(kept_score(offers.scores, made, original))
-        better.append(gains(made, later))
-        before.append(gains(original, later))
+        better.append(gains(made, right))
+        before.append(gains(original, right))
     judged = np.concatenate(better)
     return {
         "sanitiser": words,

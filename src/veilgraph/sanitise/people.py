@@ -69,13 +69,16 @@ class Policy:
     ) -> Policy:
         """Learn what there is to learn; ``told`` says whose ``values`` may be learnt from."""
         part, people = np.full(len(values), -1), np.flatnonzero(told & (values >= 0))
-        if not any(one.needs_eraser for one in chain):
+        learning = [one for one in chain if one.needs_eraser]
+        if not learning:
             return cls(tuple(chain), part, {})
+        if len(learning) > 1:
+            raise UsageError("one sanitiser of a chain can learn from people, not several.")
         if not len(people):
             raise UsageError("balanced lists need people who told their attribute: name it with --attribute.")
         part[people] = np.random.default_rng(0).permutation(len(people)) % PARTS
         heard = np.sort(np.random.default_rng(1).permutation(people)[:TEACHERS])
-        scores = source.part(heard).scores
+        scores = learning[0].seen(source.part(heard).scores)
         wanted = sorted({int(number) for number in part})
         return cls(
             tuple(chain),

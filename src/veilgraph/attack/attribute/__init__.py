@@ -8,17 +8,16 @@ other half are targets; those are guessed in parts, from the lists of all others
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from scipy import sparse
 
-from veilgraph.attack.attribute.attackers import attackers, guess
-from veilgraph.errors import PrivacyError, UnknownNameError, UsageError
+from veilgraph.attack.attribute.attackers import chosen
+from veilgraph.attack.attribute.knowledge import Knowledge, knowledge_of
+from veilgraph.errors import PrivacyError
 from veilgraph.load.graph import Graph
-from veilgraph.recommend.measures import kept_score, quality
+from veilgraph.recommend.measures import kept_score, quality, wanted
 from veilgraph.recommend.offers import Offers, relation_of, table_of
 from veilgraph.recommend.shelf import offers_of
 from veilgraph.runs import Run
@@ -26,7 +25,6 @@ from veilgraph.sanitise import Sanitiser, sanitisers
 from veilgraph.sanitise.people import Attribute, Policy
 
 FOLDS = 5
-KNOWLEDGE = ("lists", "items", "people", "history")  # each with all before it
 DRAWS = 1000  # of the bootstrap
 
 
@@ -44,6 +42,9 @@ def attribute(
     seed: int = 0,
 ) -> dict[str, Any]:
     """attribute, attacker, balanced_accuracy, interval, majority, targets, auc, accuracy, q_u and ndcg; per attacker too.
+
+    ``best`` is, for every part of the people, the attacker that did best in its rehearsal on the others. ``strongest`` names
+    the one that did best on the targets themselves: a defence should be judged by it, though luck is in it.
 
     Reads confidential data: the attribute of everybody. Releases: nothing; for the curator.
     """
@@ -89,16 +90,14 @@ def attack(
     seed: int = 0,
 ) -> dict[str, Any]:
     """The same from scores; ``extra`` is what the attacker knows beside the lists."""
-    known = attackers()
-    if attacker != "best" and attacker not in known:
-        raise UnknownNameError("attacker", attacker, known, hint=f"There are: best, {', '.join(known)}.")
-    chosen = known if attacker == "best" else {attacker: known[attacker]}
+    tried_by = chosen(attacker)
     people = np.flatnonzero(secret.of >= 0)
     rng = np.random.default_rng(seed)
     half = np.full(len(secret.of), -1)
     half[people] = _parts(secret.of[people], 2, rng)
     original = offers.best(top, repeat=repeat)
-    chances = {name: np.zeros((len(secret.of), len(secret.values))) for name in chosen}
+    names = [*tried_by, "best"] if len(tried_by) > 1 else list(tried_by)
+    chances = {name: np.zeros((len(secret.of), len(secret.values))) for name in names}
     kept, gains = [], []
     for targets in (0, 1):
         told = half == 1 - targets
@@ -107,25 +106,29 @@ def attack(
         rows = np.flatnonzero(half == targets)
         kept.append(kept_score(offers.scores, lists, original)[rows])
         if later is not None:
-            gains.append(
-                (quality(lists[rows], later[rows])["ndcg"], quality(original[rows], later[rows])["ndcg"])
-            )
+            right = wanted(later, offers.taken, repeat=repeat)[rows]
+            gains.append((quality(lists[rows], right)["ndcg"], quality(original[rows], right)["ndcg"]))
         features = extra.with_lists(lists)
         fold = np.full(len(secret.of), -1)
         fold[rows] = _parts(secret.of[rows], FOLDS, rng)
         for number in range(FOLDS):
             learn, tried = people[fold[people] != number], np.flatnonzero(fold == number)
-            for name, make in chosen.items():
-                chances[name][tried] = guess(
-                    make, features[learn], secret.of[learn], features[tried], len(secret.values)
+            rehearsed = {}
+            for name, one in tried_by.items():
+                chances[name][tried], rehearsed[name] = one.guess(
+                    features[learn], secret.of[learn], features[tried], len(secret.values)
                 )
+            if "best" in chances:
+                chances["best"][tried] = chances[max(rehearsed, key=lambda name: rehearsed[name])][tried]
     results = {name: measure(found[people], secret.of[people], seed) for name, found in chances.items()}
-    best = max(results, key=lambda name: results[name]["balanced_accuracy"])
+    told_by = "best" if "best" in results else attacker
+    strongest = max(tried_by, key=lambda name: results[name]["balanced_accuracy"])
     counts = np.bincount(secret.of[people])
     return {
         "attribute": secret.name,
-        "attacker": best,
-        **results[best],
+        "attacker": told_by,
+        **results[told_by],
+        "strongest": {"attacker": strongest, **results[strongest]},
         "majority": float(counts.max() / counts.sum()),
         "coin": 1 / len(secret.values),
         "targets": len(people),
@@ -159,55 +162,6 @@ def measure(chances: np.ndarray, values: np.ndarray, seed: int = 0) -> dict[str,
         "accuracy": float(right.mean()),
         "auc": float(np.mean(areas)),
     }
-
-
-def features_of(lists: np.ndarray, items: int) -> sparse.csr_matrix:
-    """A column per item: what is in the list, the first more than the last."""
-    users, size = lists.shape
-    weight = np.tile(0.5 + 1 / np.log2(np.arange(2, size + 2)), users)
-    return sparse.csr_matrix((weight, lists.ravel(), np.arange(users + 1) * size), (users, items))
-
-
-@dataclass(frozen=True)
-class Knowledge:
-    """What the attacker knows beside the lists: facts about items, and about people."""
-
-    items: np.ndarray  # [i, facts]
-    people: sparse.csr_matrix  # [u, facts]
-
-    def with_lists(self, lists: np.ndarray) -> sparse.csr_matrix:
-        """All features of everybody; most are zero."""
-        own = features_of(lists, len(self.items))
-        return sparse.hstack([own, sparse.csr_matrix(own @ self.items), self.people], format="csr")
-
-
-def knowledge_of(graph: Graph, offers: Offers, but: tuple[str, ...], knowledge: str) -> Knowledge:
-    """Lists only; also what is public about items; also what else (``but`` the secret) is known about people; also what
-    they have."""
-    if knowledge not in KNOWLEDGE:
-        raise UsageError(f"knowledge is one of {', '.join(KNOWLEDGE)}; found {knowledge!r}.")
-    level = KNOWLEDGE.index(knowledge)
-    about_items = _facts(graph, offers.items, ()) if level >= 1 else _nothing(offers.items)
-    people = [_nothing(offers.users)]
-    if level >= 2:
-        people.append(_facts(graph, offers.users, but))
-    if level >= 3:
-        people.append(offers.taken.astype(np.float32))
-    return Knowledge(about_items, sparse.csr_matrix(np.column_stack(people)))
-
-
-def _facts(graph: Graph, about: np.ndarray, but: tuple[str, ...]) -> np.ndarray:
-    """A column for every value of every relation, but some, that these entities are heads of."""
-    left_out = [graph.relations.id(name) for name in but]
-    said = graph.triples[np.isin(graph.triples[:, 0], about) & ~np.isin(graph.triples[:, 1], left_out)]
-    _, column = np.unique(said[:, 1].astype(np.int64) * len(graph.entities) + said[:, 2], return_inverse=True)
-    out = np.zeros((len(about), int(column.max()) + 1 if len(column) else 0), np.float32)
-    out[np.searchsorted(about, said[:, 0]), column] = 1
-    return out
-
-
-def _nothing(about: np.ndarray) -> np.ndarray:
-    return np.zeros((len(about), 0), np.float32)
 
 
 def _parts(values: np.ndarray, count: int, rng: np.random.Generator) -> np.ndarray:
