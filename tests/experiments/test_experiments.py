@@ -34,7 +34,7 @@ def test_every_experiment_plans_what_can_be_trained(name: str, quick: bool, mark
     found = find(name)
     jobs = found.jobs(dict.fromkeys(found.data, marked), Scale(quick, seeds=2))
     for job in jobs.values():
-        config = TrainConfig.of(job.settings)
+        config = TrainConfig.of(job.settings or {})
         assert set(job.measures) <= set(MEASURES)
         assert config.epsilon is None or config.mechanism != "touched"
     assert len({job.digest for job in jobs.values()}) <= len(jobs)

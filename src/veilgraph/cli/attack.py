@@ -35,6 +35,11 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     secret.add_argument("--relation", help="from users to items (default: the commonest)")
     secret.add_argument("--top", type=int, default=10, help="items in a list (default 10)")
     secret.add_argument("--known", action="store_true", help="lists may repeat what the user has")
+    secret.add_argument(
+        "--frontier",
+        action="store_true",
+        help="every sanitiser at several strengths: a table, and RUN/frontier.svg for the service's page",
+    )
 
 
 def run(options: argparse.Namespace) -> dict[str, Any]:
@@ -47,18 +52,18 @@ def run(options: argparse.Namespace) -> dict[str, Any]:
 
         if not options.attribute:
             raise UsageError("say what is to be guessed, e.g. --attribute gender.")
-        return attribute(
-            Run.open(options.run),
-            options.attribute,
-            graph=options.graph,
-            relation=options.relation,
-            sanitise=options.sanitise,
-            attacker=options.attacker,
-            knowledge=options.knowledge,
-            top=options.top,
-            repeat=options.known,
-            seed=options.seed,
-        )
+        chosen = {
+            "graph": options.graph,
+            "relation": options.relation,
+            "attacker": options.attacker,
+            "knowledge": options.knowledge,
+            "top": options.top,
+            "repeat": options.known,
+            "seed": options.seed,
+        }
+        if options.frontier:
+            return _frontier(Run.open(options.run), options.attribute, chosen)
+        return attribute(Run.open(options.run), options.attribute, sanitise=options.sanitise, **chosen)
     from veilgraph.attack.membership import membership
 
     return membership(
@@ -70,10 +75,26 @@ def run(options: argparse.Namespace) -> dict[str, Any]:
     )
 
 
+def _frontier(run: Any, name: str, chosen: dict[str, Any]) -> dict[str, Any]:
+    from veilgraph.attack.attribute.frontier import frontier
+    from veilgraph.cli.terminal import note
+    from veilgraph.files import write_json, write_text
+
+    rows, picture = frontier(run, name, tell=note, **chosen)
+    write_json(run.folder / "frontier.json", rows, mode=0o600)
+    write_text(run.folder / "frontier.svg", picture, mode=0o600)
+    return {"attribute": name, "rows": rows, "out": str(run.folder / "frontier.svg")}
+
+
 def show(result: dict[str, Any]) -> None:
     """For people."""
-    from veilgraph.cli.terminal import facts, table
+    from veilgraph.cli.terminal import facts, note, table
 
+    if "rows" in result:
+        shown = ("sanitiser", "strongest", "strongest_attacker", "balanced_accuracy", "q_u", "ndcg")
+        table(shown, [[row[column] for column in shown] for row in result["rows"]], result["attribute"])
+        note(f"the picture: {result['out']}")
+        return
     if "attribute" in result:
         _show_attribute(result)
         return

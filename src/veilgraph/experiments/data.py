@@ -8,7 +8,7 @@ from veilgraph.errors import InputError
 from veilgraph.load import fix, load, save, split
 from veilgraph.load.datasets import data_folder, find
 from veilgraph.load.mapping import marks_beside
-from veilgraph.mark import mark_by_rules
+from veilgraph.mark import mark, mark_by_rules
 
 TABLES = {"mimic-iii": "mimic-iii-demo", "eicu": "eicu-demo/subset174", "synthea": "synthea-sample"}
 ABSENT = {
@@ -25,12 +25,11 @@ def prepare(name: str, folder: Path) -> Path:
     folder.mkdir(parents=True, exist_ok=True)
     if name == "hospital":
         graph = split(load("builtin:hospital", patients=500), valid=0.05, test=0.1)
+    elif name == "movielens-100k":
+        graph = split(load(f"movielens:{_there(name)}"), valid=0.1, test=0.1, mode="latest")
+        graph = graph.with_marks(mark(graph, relations=["gender", "age_group", "occupation"]))
     elif name in TABLES:
-        source = data_folder() / TABLES[name]
-        if not source.is_dir():
-            raise InputError(
-                f"{source} is not there: it should hold the CSV files of the {name} demo. Set VEILGRAPH_DATA."
-            )
+        source = _there(TABLES[name])
         graph, rules = load(f"tables:{source}", mapping=name), marks_beside(name)
         assert rules is not None
         graph = split(graph.with_marks(mark_by_rules(graph, rules, absent=True)), valid=0.1, test=0.1)
@@ -42,3 +41,12 @@ def prepare(name: str, folder: Path) -> Path:
         graph = fix(load(find(name)))
     save(graph, target)
     return target
+
+
+def _there(name: str) -> Path:
+    source = data_folder() / name
+    if not source.is_dir():
+        raise InputError(
+            f"{source} is not there: it should hold the published files of {name}. Set VEILGRAPH_DATA."
+        )
+    return source

@@ -63,6 +63,11 @@ class Experiment(ABC):
         """An SVG, if there is something to look at."""
         return None
 
+    def pictures(self, rows: Sequence[Row]) -> dict[str, str]:
+        """All of them, by name: most have one, called figure."""
+        one = self.picture(rows)
+        return {"figure": one} if one else {}
+
 
 def conduct(
     experiment: Experiment,
@@ -94,11 +99,8 @@ def conduct(
     rows = experiment.rows(graphs, scale, results)
     write_text(target / "table.csv", as_csv(rows))
     write_text(target / "table.md", as_markdown(experiment, rows))
-    picture = experiment.picture(rows)
-    if picture:
-        write_text(
-            target / "figure.svg", picture.replace("<svg ", "<svg xmlns='http://www.w3.org/2000/svg' ", 1)
-        )
+    for name, picture in experiment.pictures(rows).items():
+        write_text(target / f"{name}.svg", picture)
     found = {
         "name": experiment.name,
         "rows": rows,

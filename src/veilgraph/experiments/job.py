@@ -12,7 +12,11 @@ import sys
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from veilgraph.load import Graph
+    from veilgraph.runs import Run
 
 JOB, RESULT, RUN = "job.json", "result.json", "run"
 
@@ -22,7 +26,9 @@ class Job:
     """What to train on, what is confidential, how, and what to measure afterwards."""
 
     graph: str  # a saved graph folder
-    settings: Mapping[str, Any]
+    settings: (
+        Mapping[str, Any] | None
+    )  # of the training; None: nothing is trained, the measures work on the graph
     marks: Mapping[str, Any] | None = None  # rules, as in marks.yaml
     measures: tuple[str, ...] = ("link",)
     leave_out: int | None = None  # one confidential training statement, by its place: a neighbouring graph
@@ -40,8 +46,6 @@ def perform(folder: Path) -> dict[str, Any]:
     from veilgraph.files import write_json
     from veilgraph.load import load
     from veilgraph.mark import mark_by_rules
-    from veilgraph.runs import Run
-    from veilgraph.train import resume, train
 
     document = json.loads((folder / JOB).read_text(encoding="utf-8"))
     job = Job(**{**document, "measures": tuple(document["measures"])})
@@ -53,13 +57,27 @@ def perform(folder: Path) -> dict[str, Any]:
 
         place = np.flatnonzero(graph.secret("train"))[job.leave_out]
         graph = graph.with_splits({**graph.splits, "train": np.delete(graph.train, place, 0)})
-    path = folder / RUN
+    run = _train(folder / RUN, graph, job.settings) if job.settings is not None else None
+    result = _facts(run) if run is not None else {}
+    for name in job.measures:
+        result |= MEASURES[name](run, graph, dict(job.more))
+    write_json(folder / RESULT, result)
+    return result
+
+
+def _train(path: Path, graph: Graph, settings: Mapping[str, Any]) -> Run:
+    """The run of a job, trained, gone on with, or found finished."""
+    from veilgraph.runs import Run
+    from veilgraph.train import resume, train
+
     if (path / "config.yaml").is_file():
         run = Run.open(path)
-        run = run if run.finished else resume(path, graph=graph)
-    else:
-        run = train(graph, out=path, threads=1, **job.settings)
-    result: dict[str, Any] = {
+        return run if run.finished else resume(path, graph=graph)
+    return train(graph, out=path, threads=1, **settings)
+
+
+def _facts(run: Run) -> dict[str, Any]:
+    return {
         "epsilon": run.epsilon,
         "guarantee": run.guarantee,
         "delta": run.config.delta,
@@ -67,10 +85,6 @@ def perform(folder: Path) -> dict[str, Any]:
         "clip_norm": run.clip_norm,
         "seconds": sum(line["seconds"] for line in run.trace),
     }
-    for name in job.measures:
-        result |= MEASURES[name](run, graph, dict(job.more))
-    write_json(folder / RESULT, result)
-    return result
 
 
 if __name__ == "__main__":

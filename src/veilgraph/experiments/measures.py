@@ -66,10 +66,41 @@ def clusters(run: Run, graph: Graph, more: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-MEASURES: dict[str, Callable[[Run, Graph, dict[str, Any]], dict[str, Any]]] = {
+def lists(run: Run | None, graph: Graph, more: dict[str, Any]) -> dict[str, Any]:
+    """What an attacker learns from lists, by sanitiser; of a simple recommender, or of a run."""
+    from veilgraph.attack.attribute.frontier import points
+    from veilgraph.attack.attribute.knowledge import knowledge_of
+    from veilgraph.recommend import Offers, offers_of
+    from veilgraph.recommend.baselines import BASELINES
+    from veilgraph.recommend.offers import relation_of, scaled, table_of
+    from veilgraph.sanitise.people import Attribute
+
+    number = relation_of(graph, more["relation"])
+    users, items, taken = table_of(graph, number, ("train", "valid"))
+    if run is None:
+        offers = Offers(users, items, scaled(BASELINES[more["recommender"]](taken)), taken)
+    else:
+        offers = offers_of(run, graph, relation=more["relation"], splits=("train", "valid"))
+    later = table_of(graph, number, ("test",))[2] & ~taken
+    extra = knowledge_of(graph, offers, (more["attribute"], more["relation"]), more["knowledge"])
+    keys = ("repeat", "attacker", "top", "seed")
+    return {
+        "points": points(
+            offers,
+            Attribute.read(graph, more["attribute"], offers.users),
+            extra,
+            later,
+            more["chains"],
+            **{key: more[key] for key in keys},
+        )
+    }
+
+
+MEASURES: dict[str, Callable[[Any, Graph, dict[str, Any]], dict[str, Any]]] = {
     "link": link,
     "trace": trace,
     "ranks": ranks,
     "one_rank": one_rank,
     "clusters": clusters,
+    "lists": lists,
 }

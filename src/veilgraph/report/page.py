@@ -63,6 +63,15 @@ def _cell(value: Any) -> str:
     return f"<td>{html.escape(str(value))}</td>"
 
 
+def _drawing(width: float, height: float, description: str, parts: Sequence[str]) -> str:
+    """An SVG that can be read aloud, in a page or as a file."""
+    return (
+        f"<svg xmlns='http://www.w3.org/2000/svg' role='img' viewBox='0 0 {width} {height}' "
+        f"font-family='system-ui, sans-serif' font-size='13'>"
+        f"<title>{html.escape(description)}</title>{''.join(parts)}</svg>"
+    )
+
+
 def bars(values: Mapping[str, float], description: str) -> str:
     """Horizontal bars from 0 to the largest value (at least 1), as an SVG with alternative text."""
     row, width, left = 30, 720, 300
@@ -75,10 +84,7 @@ def bars(values: Mapping[str, float], description: str) -> str:
             f"<rect x='{left}' y='{y}' width='{max(value, 0) / most * (width - left - 70):.1f}' height='19' fill='#1f6feb' rx='3'/>"
             f"<text x='{left + max(value, 0) / most * (width - left - 70) + 8:.1f}' y='{y + 14}'>{value:.3f}</text>"
         )
-    return (
-        f"<svg role='img' viewBox='0 0 {width} {len(values) * row + 8}' font-family='system-ui, sans-serif' font-size='13'>"
-        f"<title>{html.escape(description)}</title>{''.join(parts)}</svg>"
-    )
+    return _drawing(width, len(values) * row + 8, description, parts)
 
 
 def lines(
@@ -90,9 +96,13 @@ def lines(
     across: Mapping[str, float] | None = None,
     logarithmic: bool = False,
     pale: Sequence[str] = (),
+    bottom: float = 0.0,
 ) -> str:
-    """Lines on common axes (``pale`` ones dashed and grey), and levels drawn ``across``, as an SVG with alternative text."""
-    width, height, left, right, top, bottom = 720, 340, 64, 170, 18, 48
+    """Lines on common axes (``pale`` ones dashed and grey), and levels drawn ``across``, as an SVG with alternative text.
+
+    The upright axis begins at ``bottom``, or at the lowest point.
+    """
+    width, height, left, right, top, below = 720, 340, 64, 170, 18, 48
     points = [point for found in series.values() for point in found]
     if not points:
         return ""
@@ -104,12 +114,12 @@ def lines(
     low_x, high_x = min(place(x) for x, _ in points), max(place(x) for x, _ in points)
     high_x = max(high_x, low_x + 1e-9)
     heights = [y for _, y in points] + list(level.values())
-    marks = _round_marks(min(0.0, *heights), max(heights))
+    marks = _round_marks(min(bottom, *heights), max(heights))
     low_y, high_y = marks[0], marks[-1]
 
     def at(x: float, y: float) -> tuple[float, float]:
         across_x = left + (place(x) - low_x) / (high_x - low_x) * (width - left - right)
-        return across_x, height - bottom - (y - low_y) / (high_y - low_y) * (height - top - bottom)
+        return across_x, height - below - (y - low_y) / (high_y - low_y) * (height - top - below)
 
     parts = []
     for value in marks:
@@ -120,7 +130,7 @@ def lines(
         )
     for x in _ticks(sorted({x for x, _ in points}), logarithmic):
         parts.append(
-            f"<text x='{at(x, low_y)[0]:.1f}' y='{height - bottom + 18}' text-anchor='middle' fill='#5b6b7b'>{x:.3g}</text>"
+            f"<text x='{at(x, low_y)[0]:.1f}' y='{height - below + 18}' text-anchor='middle' fill='#5b6b7b'>{x:.3g}</text>"
         )
     labels: list[tuple[float, str, str]] = []
     for i, (name, found) in enumerate(series.items()):
@@ -147,10 +157,7 @@ def lines(
         f"<text x='{left}' y='{height - 8}' fill='#1d2733'>{html.escape(x_label)}</text>"
         f"<text x='{left}' y='12' fill='#1d2733'>{html.escape(y_label)}</text>"
     )
-    return (
-        f"<svg role='img' viewBox='0 0 {width} {height}' font-family='system-ui, sans-serif' font-size='13'>"
-        f"<title>{html.escape(description)}</title>{''.join(parts)}</svg>"
-    )
+    return _drawing(width, height, description, parts)
 
 
 def _round_marks(low: float, high: float) -> list[float]:
@@ -196,7 +203,4 @@ def scatter(points: Any, groups: Sequence[str], description: str) -> str:
             f"<circle cx='{width - legend + 12}' cy='{y - 4}' r='5' fill='{colour[name]}'/>"
             f"<text x='{width - legend + 24}' y='{y}'>{html.escape(name or 'no kind')}</text>"
         )
-    return (
-        f"<svg role='img' viewBox='0 0 {width} {height}' font-family='system-ui, sans-serif' font-size='13'>"
-        f"<title>{html.escape(description)}</title>{''.join(parts)}</svg>"
-    )
+    return _drawing(width, height, description, parts)
