@@ -49,6 +49,14 @@ def read_tensors(path: Path) -> tuple[dict[str, Any], dict[str, str]]:
         return {name: file.get_tensor(name) for name in file.keys()}, dict(file.metadata() or {})  # noqa: SIM118
 
 
+def read_parquet(path: Path, columns: list[str] | None = None) -> Any:
+    """A Parquet file as an Arrow table (without pandas, which pyarrow's own read_table brings along)."""
+    import pyarrow.parquet as pq
+
+    with pq.ParquetFile(path, memory_map=True) as file:
+        return file.read(columns)
+
+
 def append_line(path: Path, value: Mapping[str, Any]) -> None:
     """Add one JSON line and see it on disk."""
     with path.open("a", encoding="utf-8") as file:

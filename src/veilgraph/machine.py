@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import ctypes
 import ctypes.util
+import importlib.util
 import os
 import sys
+from types import ModuleType
 
 from veilgraph.errors import ConfigError
 
@@ -40,3 +42,16 @@ def prepare(threads: int | None = None) -> int:
             library.mallopt(_MMAP_THRESHOLD, _KEEP)
             library.mallopt(_TRIM_THRESHOLD, _KEEP)
     return count
+
+
+def import_later(name: str) -> ModuleType:
+    """A module that is read when something in it is first used."""
+    if name in sys.modules:
+        return sys.modules[name]
+    spec = importlib.util.find_spec(name)
+    if spec is None or spec.loader is None:
+        raise ImportError(f"no module named {name!r}", name=name)
+    spec.loader = importlib.util.LazyLoader(spec.loader)
+    sys.modules[name] = module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module

@@ -35,7 +35,7 @@ from veilgraph.account.ledger import Ledger
 from veilgraph.commitment import commitment, confidential_relations
 from veilgraph.config import TrainConfig, read_yaml
 from veilgraph.errors import RunError, UsageError, VerificationError
-from veilgraph.files import read_lines, read_tensors, write_json, write_tensors, write_text
+from veilgraph.files import read_lines, read_parquet, read_tensors, write_json, write_tensors, write_text
 
 if TYPE_CHECKING:
     from veilgraph.evaluate.ranking import Ranker
@@ -233,12 +233,11 @@ class Run:
     def _vocabularies(self) -> tuple[Vocabulary, Vocabulary]:
         import pyarrow as pa
         import pyarrow.compute as pc
-        import pyarrow.parquet as pq
 
         from veilgraph.load.vocabulary import Vocabulary
 
         try:
-            table = pq.read_table(self.folder / VOCABULARY, memory_map=True)
+            table = read_parquet(self.folder / VOCABULARY)
         except (OSError, pa.ArrowException) as error:
             raise RunError(f"{self.folder}: {VOCABULARY} cannot be read ({error}).") from None
         entity = pc.equal(table["kind"], "entity")

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from veilgraph.errors import ConfigError, PrivacyError, UnknownNameError, UsageError
-from veilgraph.recommend.offers import best_columns
 from veilgraph.sanitise import Eraser, Request, available, sanitise, sanitisers
 from veilgraph.sanitise.exponential import Exponential
 
@@ -18,9 +17,8 @@ def request(*, repeat: bool, seed: int = 0) -> Request:
     scores = rng.random((USERS, ITEMS)).astype(np.float32)
     taken = rng.random((USERS, ITEMS)) < 0.3
     allowed = np.ones_like(taken) if repeat else ~taken
-    lists = best_columns(np.where(allowed, scores, -np.inf), K)
     values = rng.integers(2, size=USERS)
-    return Request(scores, allowed, lists, taken.sum(0), Eraser.fit(scores, values))
+    return Request(scores, allowed, K, taken.sum(0), Eraser.fit(scores, values))
 
 
 @pytest.mark.parametrize("repeat", [True, False])
@@ -67,7 +65,7 @@ def test_exponential_draws_as_it_says() -> None:
     from scipy import stats
 
     scores = np.tile(np.array([[0.0, 0.5, 1.0]], np.float32), (20_000, 1))
-    asked = Request(scores, np.ones_like(scores, bool), best_columns(scores, 1), np.ones(3))
+    asked = Request(scores, np.ones_like(scores, bool), 1, np.ones(3))
     drawn = sanitise(asked, [Exponential(2.0)])[:, 0]
     assert (drawn != sanitise(asked, [Exponential(2.0)])[:, 0]).any()  # chance is fresh, not seeded
     chance = np.exp(2.0 * scores[0].astype(float))
@@ -100,4 +98,4 @@ def test_wrong_words_are_explained() -> None:
         sanitise(request(repeat=True), sanitisers("random:keep=11"))
     asked = request(repeat=True)
     with pytest.raises(UsageError, match="--attribute"):
-        sanitise(Request(asked.scores, asked.allowed, asked.lists, asked.popularity), sanitisers("balanced"))
+        sanitise(Request(asked.scores, asked.allowed, K, asked.popularity), sanitisers("balanced"))

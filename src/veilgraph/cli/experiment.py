@@ -54,11 +54,25 @@ def run(options: argparse.Namespace) -> dict[str, Any]:
 
 def show(result: dict[str, Any]) -> None:
     """For people."""
-    from veilgraph.cli.terminal import note, table
+    from veilgraph.cli.terminal import facts, note, out, table
 
     for found in result.get("experiments", [result]):
-        columns = list(dict.fromkeys(key for row in found["rows"] for key in row))
-        table(columns, [[row.get(column) for column in columns] for row in found["rows"]], found["name"])
+        same, columns = _split(found["rows"])
+        if same:
+            facts(same, found["name"])
+        room = columns[: max(4, out.width // 12)]
+        table(room, [[row.get(column) for column in room] for row in found["rows"]], found["name"])
+        if len(room) < len(columns):
+            note(f"{len(columns) - len(room)} more columns are in {found['out']}/table.csv")
         note(
             f"{found['trainings']} trainings, {found['seconds']:.0f} s; the paper's numbers and a figure: {found['out']}"
         )
+
+
+def _split(rows: list[dict[str, Any]]) -> tuple[dict[str, Any], list[str]]:
+    """What is the same in all rows of a long table, and the columns where they differ."""
+    columns = list(dict.fromkeys(key for row in rows for key in row))
+    same = {}
+    if len(rows) > 3:
+        same = {key: rows[0].get(key) for key in columns if len({str(row.get(key)) for row in rows}) == 1}
+    return same, [column for column in columns if column not in same]

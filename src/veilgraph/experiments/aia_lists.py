@@ -74,7 +74,7 @@ class Case:
     top: int = 10
     knowledge: str = "lists"
     attacker: str = "best"
-    chains: str = "few"  # few, all, five, rotated or none
+    chains: str = "few"  # see CHAINS
 
 
 CHAINS: Mapping[str, Mapping[bool, Mapping[str, tuple[str, ...]]]] = {
@@ -82,7 +82,10 @@ CHAINS: Mapping[str, Mapping[bool, Mapping[str, tuple[str, ...]]]] = {
     "all": STRENGTHS,
     "five": {True: FIVE, False: FIVE},
     "rotated": {True: ROTATED, False: ROTATED},
-    "none": {True: {}, False: {}},
+    "two": {
+        True: {"random": ("random:keep=7",), "balanced, flattened": ("balanced:blend=0.4;flatten=0.4",)},
+        False: {"random": ("random:keep=7",), "balanced": ("balanced",)},
+    },
 }
 
 
@@ -121,7 +124,7 @@ class Lists(Experiment):
             ),
             *(Case(recommender=COMPLEX, repeat=repeat) for repeat in regimes),
             *(
-                Case(repeat=repeat, knowledge=level)
+                Case(repeat=repeat, knowledge=level, chains="two")
                 for level in ("items", "people", "history")
                 for repeat in regimes
             ),

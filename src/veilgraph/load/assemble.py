@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 import numpy as np
-import polars as pl
 import pyarrow as pa
 
+from veilgraph.load.frames import pl
 from veilgraph.load.graph import Graph
 from veilgraph.load.reader import Parts, distinct
 from veilgraph.load.vocabulary import Vocabulary

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import polars as pl
-
 from veilgraph.errors import UnknownNameError
+from veilgraph.load.frames import pl
 from veilgraph.load.hospital import generate
 from veilgraph.load.reader import COLUMNS, Names, Parts, Reader, ReadOptions
 

@@ -9,9 +9,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NoReturn
 
-import polars as pl
-
 from veilgraph.errors import ReadError
+from veilgraph.load.frames import pl
 from veilgraph.load.reader import COLUMNS, Names, Parts, Reader, ReadOptions, distinct, regular_file
 
 HEADERS = {

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import polars as pl
-
 from veilgraph.errors import ReadError
 from veilgraph.load import delimited, parquet
+from veilgraph.load.frames import pl
 from veilgraph.load.rdf import MEDIA_TYPES, read_file
 from veilgraph.load.reader import Names, Parts, Reader, ReadOptions
 

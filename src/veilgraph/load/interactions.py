@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import polars as pl
-
 from veilgraph.errors import ReadError
+from veilgraph.load.frames import pl
 from veilgraph.load.reader import COLUMNS, Names, Parts, Reader, ReadOptions, regular_file
 
 USERS, ITEMS = ("user", "user_id", "userid", "customer"), ("item", "item_id", "itemid", "movie", "product")

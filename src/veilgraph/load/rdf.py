@@ -9,9 +9,8 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, BinaryIO, cast
 
-import polars as pl
-
 from veilgraph.errors import ReadError
+from veilgraph.load.frames import pl
 from veilgraph.load.reader import Names, Parts, Reader, ReadOptions, regular_file
 
 MEDIA_TYPES = {

@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
-import polars as pl
+
+from veilgraph.load.frames import pl
 
 COLUMNS = ("head", "relation", "tail")
 

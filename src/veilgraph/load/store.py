@@ -13,6 +13,7 @@ import pyarrow.parquet as pq
 import yaml
 
 from veilgraph.errors import RunError, UsageError
+from veilgraph.files import read_parquet
 from veilgraph.load.graph import Graph
 from veilgraph.load.marks import Marks
 from veilgraph.load.vocabulary import Vocabulary
@@ -89,8 +90,8 @@ def open_graph(folder: str | Path) -> Graph:
     path = Path(folder)
     try:
         manifest = yaml.safe_load((path / MANIFEST).read_text(encoding="utf-8"))
-        entities = pq.read_table(path / "entities.parquet", memory_map=True)
-        relations = pq.read_table(path / "relations.parquet", memory_map=True)
+        entities = read_parquet(path / "entities.parquet")
+        relations = read_parquet(path / "relations.parquet")
         splits = {split: _read_split(path / f"{split}.parquet") for split in manifest["splits"]}
         descriptions = None
         if "description" in entities.column_names:
@@ -119,7 +120,7 @@ def _read_marks(path: Path, splits: dict[str, np.ndarray]) -> Marks | None:
     document = yaml.safe_load((path / MARKS).read_text(encoding="utf-8"))
     masks = {}
     for split, array in splits.items():
-        mask = pq.read_table(path / f"{split}.parquet", columns=["confidential"])["confidential"]
+        mask = read_parquet(path / f"{split}.parquet", ["confidential"])["confidential"]
         masks[split] = mask.to_numpy().astype(bool)
         if len(masks[split]) != len(array) or int(masks[split].sum()) != document["confidential"][split]:
             raise ValueError(f"{MARKS} and the marks in {split}.parquet do not agree")
@@ -143,7 +144,7 @@ def _write(table: Any, path: Path) -> None:
 
 
 def _read_split(path: Path) -> np.ndarray:
-    table = pq.read_table(path, memory_map=True)
+    table = read_parquet(path)
     out = np.empty((len(table), 3), np.int32)
     for i, column in enumerate(("head", "relation", "tail")):
         out[:, i] = table[column].to_numpy()

@@ -6,10 +6,9 @@ import sqlite3
 import tempfile
 from pathlib import Path
 
-import polars as pl
-
 from veilgraph.errors import ReadError
 from veilgraph.load.database import materialise
+from veilgraph.load.frames import pl
 from veilgraph.load.mapping import SHIPPED, find_mapping, fit, shipped
 from veilgraph.load.reader import Names, Parts, Reader, ReadOptions
 

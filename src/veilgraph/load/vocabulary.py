@@ -51,7 +51,9 @@ class Vocabulary(Sequence[str]):
 
     def names(self, ids: np.ndarray) -> list[str]:
         """The names of many ids."""
-        return self._array.take(pa.array(ids)).to_pylist()  # type: ignore[no-any-return]
+        wanted = np.ascontiguousarray(ids, np.int64)  # not pa.array, which imports pandas to look at it
+        places = pa.Array.from_buffers(pa.int64(), len(wanted), [None, pa.py_buffer(wanted)])
+        return self._array.take(places).to_pylist()  # type: ignore[no-any-return]
 
     def id(self, name: str) -> int:
         """The id of one name, or an error that says the nearest ones."""

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy import sparse, stats
+from scipy import sparse
 
 from veilgraph.errors import UsageError
 from veilgraph.load import Graph, load
@@ -204,6 +204,8 @@ def _luck(
     demands: _Demands,
 ) -> float:
     """The chance that guesses learnt from one half would be as often right on the other, if values told nothing."""
+    from scipy import stats  # slow to import
+
     halves = np.array_split(np.random.default_rng(0).permutation(people), 2)
     usual = np.asarray(target.sum(0)).ravel() / len(people)
     found = 1.0

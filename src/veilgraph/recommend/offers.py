@@ -13,6 +13,9 @@ if TYPE_CHECKING:
     from veilgraph.load.graph import Graph
 
 
+STRETCH = 128  # items looked at together when the best are sought
+
+
 @dataclass(frozen=True)
 class Offers:
     """Rows are users, columns are items, both by their ids in the graph."""
@@ -48,10 +51,25 @@ def best_columns(scores: np.ndarray, top: int) -> np.ndarray:
     """The ``top`` largest of every row, largest first; of equal ones the first column."""
     if top < 1 or top > scores.shape[1]:
         raise UsageError(f"a list has between 1 and {scores.shape[1]:,} items, found {top}.")
-    part = np.argpartition(-scores, top - 1, axis=1)[:, :top]
-    values = np.take_along_axis(scores, part, 1)
-    order = np.lexsort((part, -values), axis=1)
-    return np.take_along_axis(part, order, 1)
+    least = _least(scores, top)
+    # the top ones, and others as good as the last
+    rows, columns = np.divmod(np.flatnonzero((scores >= least).ravel()), scores.shape[1])
+    order = np.lexsort((columns, -scores[rows, columns], rows))
+    first = np.searchsorted(rows, np.arange(len(scores)))
+    return np.asarray(columns[order[first[:, None] + np.arange(top)]])
+
+
+def _least(scores: np.ndarray, top: int) -> np.ndarray:
+    """``[u, 1]`` the ``top``-th largest of every row. The largest are in the stretches whose largest are largest."""
+    users, items = scores.shape
+    stretches = items // STRETCH
+    if stretches < 2 * top:
+        return np.asarray(-np.partition(-scores, top - 1, axis=1)[:, top - 1 : top])
+    cut = scores[:, : stretches * STRETCH].reshape(users, stretches, STRETCH)
+    places = np.argpartition(-cut.max(2), top - 1, axis=1)[:, :top]
+    few = np.take_along_axis(cut, places[:, :, None], 1).reshape(users, -1)
+    few = np.concatenate([few, scores[:, stretches * STRETCH :]], 1)
+    return np.asarray(-np.partition(-few, top - 1, axis=1)[:, top - 1 : top])
 
 
 def scaled(scores: np.ndarray) -> np.ndarray:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import cache
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -11,7 +14,9 @@ from torch import Tensor
 
 from veilgraph.errors import InputError
 from veilgraph.evaluate.answers import Answers
-from veilgraph.evaluate.scoring import score_rows
+from veilgraph.evaluate.scoring import query_vectors, score_rows
+from veilgraph.models.base import GenericModel
+from veilgraph.models.similarity import Dot
 from veilgraph.recommend.offers import Offers, relation_of, scaled
 
 if TYPE_CHECKING:
@@ -19,6 +24,8 @@ if TYPE_CHECKING:
     from veilgraph.runs import Run
 
 TOGETHER = 256  # users scored at a time
+MANY = 4  # users for whom other cores are woken
+BLOCKS = min(4, os.cpu_count() or 1)  # of items, scored side by side
 
 
 @dataclass(frozen=True)
@@ -31,7 +38,8 @@ class Shelf:
     items: np.ndarray  # [i] entity ids, sorted
     history: Answers
     popularity: np.ndarray  # [i] how many people have an item
-    rows: Tensor  # [i, width] the vectors of the items
+    rows: Tensor  # [i, width] the vectors of the items, of a model that is no dot product
+    blocks: tuple[np.ndarray, ...]  # [width, part of i] of one that is: a few users are scored quicker so
     bias: Tensor | None  # [i] what counts add to the score of an item
 
     @classmethod
@@ -49,7 +57,20 @@ class Shelf:
         p = run.parameters
         bias = p.prior.gather(torch.tensor([number]), "tail", ids[None])[0] if p.prior is not None else None
         count = np.bincount(history.answers, minlength=len(run.entities))[items]
-        return cls(run, number, users, items, history, count, p.entities.index_select(0, ids), bias)
+        rows = p.entities.index_select(0, ids)
+        dot = isinstance(run.model.similarity, Dot) and not isinstance(run.model, GenericModel)
+        blocks = np.array_split(rows.numpy().T, BLOCKS, 1) if dot else []
+        return cls(
+            run,
+            number,
+            users,
+            items,
+            history,
+            count,
+            torch.empty(0) if dot else rows,
+            tuple(np.ascontiguousarray(block) for block in blocks),
+            bias,
+        )
 
     def place(self, user: str) -> int | None:
         """Where a user is, by name; None if nothing is known to go by."""
@@ -63,22 +84,43 @@ class Shelf:
         scores = np.empty((len(users), len(self.items)), np.float32)
         for start in range(0, len(users), TOGETHER):
             who = torch.from_numpy(users[start : start + TOGETHER].astype(np.int64))
-            found = score_rows(
-                self.run.model,
-                self.run.parameters,
-                who,
-                torch.full_like(who, self.relation),
-                self.rows,
-                side="tail",
-                reciprocal=bool(self.run.config.reciprocal),
-            )
-            if self.bias is not None:
-                found += self.bias
-            scores[start : start + TOGETHER] = found.numpy()
-        if not np.isfinite(scores).all():
+            self._score(who, scores[start : start + TOGETHER])
+        scores = scaled(scores) if len(users) else scores
+        if not np.isfinite(scores[:, :1]).all():  # the least and the most were not, so none is
             raise InputError("the run gives scores that are not numbers: its training diverged. Train again.")
-        taken = held(self.history, self.relation, users, self.items)
-        return Offers(users, self.items, scaled(scores) if len(users) else scores, taken, self.popularity)
+        return Offers(
+            users, self.items, scores, held(self.history, self.relation, users, self.items), self.popularity
+        )
+
+    def _score(self, who: Tensor, out: np.ndarray) -> None:
+        """Scores of these users into ``[b, i]``; products of a block on each core."""
+        model, p, relation = self.run.model, self.run.parameters, torch.full_like(who, self.relation)
+        reciprocal = bool(self.run.config.reciprocal)
+        if not self.blocks:
+            out[:] = score_rows(
+                model, p, who, relation, self.rows, side="tail", reciprocal=reciprocal
+            ).numpy()
+        else:
+            with torch.no_grad():
+                query = query_vectors(model, p, who, relation, side="tail", reciprocal=reciprocal).numpy()
+            ends = np.cumsum([block.shape[1] for block in self.blocks])
+
+            def product(block: np.ndarray, end: int) -> None:
+                out[:, end - block.shape[1] : end] = query @ block
+
+            if len(who) >= MANY:
+                list(_workers().map(product, self.blocks, ends))
+            else:  # a product with one vector at a time is quicker than with two or three
+                for row, one in zip(out, query):
+                    for block, end in zip(self.blocks, ends):
+                        np.dot(one, block, out=row[end - block.shape[1] : end])
+        if self.bias is not None:
+            out += self.bias.numpy()
+
+
+@cache
+def _workers() -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(BLOCKS, "shelf")
 
 
 def offers_of(

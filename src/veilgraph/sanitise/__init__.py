@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import pkgutil
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -54,10 +55,7 @@ def sanitise(request: Request, chain: Sequence[Sanitiser], seed: int | None = No
     Chance comes from fresh entropy. A ``seed`` makes lists repeatable, for experiments: whoever knows it can undo the chance,
     so an ε then holds for nobody.
     """
-    lists = request.lists
     for number, one in enumerate(chain):
         rng = np.random.default_rng(None if seed is None else [seed, number])
-        lists = one.apply(
-            Request(request.scores, request.allowed, lists, request.popularity, request.eraser), rng
-        )
-    return lists
+        request = replace(request, given=one.apply(request, rng))
+    return request.lists

@@ -38,7 +38,7 @@ class Balanced(Sanitiser):
             raise ConfigError(f"flatten must be above 0 and at most 1, found {self.flatten:g}.")
         if request.eraser is None:
             raise UsageError("balanced lists need people who told their attribute: name it with --attribute.")
-        mixed = scaled(request.eraser(self.seen(request.scores)))
+        mixed = request.eraser(self.seen(request.scores))
         if self.blend:
-            mixed = (1 - self.blend) * mixed + self.blend * scaled(request.eraser.mean[None, :])
+            mixed = (1 - self.blend) * scaled(mixed) + self.blend * scaled(request.eraser.mean[None, :])
         return best_columns(np.where(request.allowed, mixed, -np.inf), request.size)

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, fields
+from functools import cached_property
 from typing import ClassVar
 
 import numpy as np
 
 from veilgraph.errors import ConfigError
+from veilgraph.recommend.offers import best_columns
 from veilgraph.sanitise.erase import Eraser
 
 
@@ -18,16 +20,19 @@ class Request:
 
     scores: np.ndarray  # [u, i] from 0 to 1
     allowed: np.ndarray  # [u, i] bool: what a list may have
-    lists: np.ndarray  # [u, k] the lists as they are
+    size: int  # items in a list
     popularity: np.ndarray  # [i] how many people have an item: public
     eraser: Eraser | None = (
         None  # what scores say about the secret, learnt from people who told theirs (see erase.py)
     )
+    given: np.ndarray | None = None  # [u, k] the lists as the sanitiser before left them
 
-    @property
-    def size(self) -> int:
-        """Items in a list."""
-        return int(self.lists.shape[1])
+    @cached_property
+    def lists(self) -> np.ndarray:
+        """``[u, k]`` the lists as they are: the best, or what a sanitiser made of them."""
+        if self.given is not None:
+            return self.given
+        return best_columns(np.where(self.allowed, self.scores, -np.inf), self.size)
 
 
 @dataclass(frozen=True)

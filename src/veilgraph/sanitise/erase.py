@@ -8,6 +8,7 @@ mean. The attribute of the person whose list is made is never asked for.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -28,7 +29,12 @@ class Eraser:
 
     def __call__(self, scores: np.ndarray) -> np.ndarray:
         """The scores of any people, erased."""
-        return np.asarray(scores - ((scores - self.mean) @ self.read) @ self.write, np.float32)
+        return np.asarray(scores - (scores @ self.read - self.usual) @ self.write, np.float32)
+
+    @cached_property
+    def usual(self) -> np.ndarray:
+        """What is read of the mean."""
+        return np.asarray(self.mean @ self.read)
 
     @classmethod
     def fit(cls, scores: np.ndarray, values: np.ndarray) -> Eraser:

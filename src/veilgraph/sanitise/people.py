@@ -93,18 +93,16 @@ class Policy:
         self, offers: Offers, places: np.ndarray, *, top: int, repeat: bool, seed: int | None = None
     ) -> np.ndarray:
         """``[b, top]`` columns for the users of these offers; ``places`` says which users of all they are."""
-        request = Request(
-            offers.scores, offers.allowed(repeat=repeat), offers.best(top, repeat=repeat), offers.popularity
-        )
+        request = Request(offers.scores, offers.allowed(repeat=repeat), top, offers.popularity)
         if not self.erasers:
             return sanitise(request, self.chain, seed)
-        lists = np.empty_like(request.lists)
+        lists = np.empty((len(places), top), np.int64)
         for number in np.unique(self.part[places]):
             rows = np.flatnonzero(self.part[places] == number)
             one = Request(
                 request.scores[rows],
                 request.allowed[rows],
-                request.lists[rows],
+                top,
                 request.popularity,
                 self.erasers[int(number)],
             )

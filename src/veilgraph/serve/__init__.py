@@ -8,6 +8,7 @@ app        routes, roles and refusals · access: keys and rates · guard: limits
 
 from __future__ import annotations
 
+import gc
 import socket
 import sys
 import time
@@ -36,6 +37,11 @@ class Ready:
         """Answer until told to stop (SIGINT, SIGTERM); what was begun is finished."""
         import uvicorn
 
+        gc.collect()
+        gc.freeze()  # what is there stays; looking through it all again would make requests wait
+        sys.setswitchinterval(
+            0.0005
+        )  # the desk's thread should not wait long for the network's, nor the other way
         uvicorn.Server(
             uvicorn.Config(
                 self.app,
@@ -69,12 +75,11 @@ def prepare(
         from veilgraph.serve.app import create
     except ImportError:
         raise MissingExtraError("veil serve", "serve") from None
-    import torch
-
+    from veilgraph import machine
     from veilgraph.serve.service import Service, Terms
     from veilgraph.serve.store import open_store
 
-    torch.set_num_threads(1)  # the other cores are for the network and for other servers
+    machine.prepare(1)  # the other cores are for the network and for other servers
     opened = open_store(store)
     keys = [role for _, role in opened.keys().values()]
     if not keys:

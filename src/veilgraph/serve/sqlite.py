@@ -29,6 +29,9 @@ class SqliteStore(Store):
             )
             self.connection.execute("PRAGMA journal_mode=WAL")
             self.connection.execute("PRAGMA synchronous=FULL")
+            self.connection.execute(
+                "PRAGMA wal_autocheckpoint=10000"
+            )  # pages: rarely, for it makes somebody wait
         except (OSError, sqlite3.Error) as error:
             raise InputError(f"{path} cannot be used as a store: {error}.") from None
 
