@@ -6,6 +6,7 @@ Python session, in order.
 
 from __future__ import annotations
 
+import gc
 import os
 import re
 import shlex
@@ -36,13 +37,15 @@ def test_code_blocks_run(page: Path, tmp_path: Path) -> None:
     try:
         for kind, code in blocks:
             if kind == "python":
-                exec(compile(code, str(page), "exec"), session)
+                exec(compile(code, str(page), "exec", dont_inherit=True), session)
             else:
                 for line in code.replace("\\\n", " ").splitlines():
                     if line.startswith("$ "):
                         _command(line[2:])
     finally:
         os.chdir(before)
+        session.clear()
+        gc.collect()  # classes of the examples are not among the attackers of other tests
 
 
 def _command(line: str) -> None:
