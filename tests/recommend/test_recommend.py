@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 
 from veilgraph.cli import main
 from veilgraph.errors import InputError, PrivacyError, UnknownNameError, UsageError
@@ -176,3 +177,46 @@ def test_the_command_line_attacks_and_sanitises(run: Run, capsys: pytest.Capture
     assert main(["sanitise", str(run.folder), "--with", "balanced", "--attribute", "is", "--json"]) == 3
     assert main(["recommend", str(run.folder), "--user", "user/03", "--top", "2", "--json"]) == 0
     assert [row["rank"] for row in json.loads(capsys.readouterr().out)] == [1, 2]
+
+
+def test_scores_that_are_not_numbers_are_refused(run: Run) -> None:
+    from veilgraph.recommend import Shelf
+
+    shelf = Shelf.of(run, run.graph())
+    for wrong in (np.nan, np.inf, -np.inf):
+        shelf.blocks[0][0, 3] = wrong
+        with pytest.raises(InputError, match="not numbers"):
+            shelf.part(np.array([0, 1]))
+    assert np.isfinite(run.parameters.entities.numpy()).all()
+
+
+def test_scores_of_few_and_of_many_users_are_the_same(run: Run) -> None:
+    """One by one, in blocks on several cores, and by the scorer of all entities."""
+    from veilgraph.evaluate.scoring import score_all
+    from veilgraph.recommend import Shelf
+
+    shelf = Shelf.of(run, run.graph())
+    together = shelf.part(np.arange(20)).scores
+    for place in (0, 7, 19):
+        np.testing.assert_allclose(shelf.part(np.array([place])).scores[0], together[place], atol=1e-5)
+    users = torch.from_numpy(shelf.users[:20].astype(np.int64))
+    every = score_all(
+        run.model,
+        run.parameters,
+        users,
+        torch.full_like(users, shelf.relation),
+        side="tail",
+        reciprocal=bool(run.config.reciprocal),
+    ).numpy()[:, shelf.items]
+    np.testing.assert_allclose(scaled(every), together, atol=1e-5)
+
+
+def test_the_best_of_many_columns_equal_a_sort() -> None:
+    rng = np.random.default_rng(0)
+    for width in (50, 3000, 5001):
+        scores = rng.integers(40, size=(7, width)).astype(np.float32)  # many are equal
+        scores[2] = -np.inf
+        scores[2, 5:17] = 1
+        for top in (1, 10):
+            wanted = np.argsort(-scores, axis=1, kind="stable")[:, :top]
+            np.testing.assert_array_equal(best_columns(scores, top), wanted)

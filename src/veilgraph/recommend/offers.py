@@ -75,7 +75,9 @@ def _least(scores: np.ndarray, top: int) -> np.ndarray:
 def scaled(scores: np.ndarray) -> np.ndarray:
     """Every row from 0 to 1."""
     low, high = scores.min(1, keepdims=True), scores.max(1, keepdims=True)
-    return np.asarray((scores - low) / np.maximum(high - low, 1e-12), np.float32)
+    out = np.asarray(scores - low, np.float32)
+    out *= np.float32(1) / np.maximum(high - low, 1e-12).astype(np.float32)
+    return np.minimum(out, 1, out=out)
 
 
 def relation_of(graph: Graph, name: str | None = None) -> int:

@@ -85,9 +85,11 @@ class Shelf:
         for start in range(0, len(users), TOGETHER):
             who = torch.from_numpy(users[start : start + TOGETHER].astype(np.int64))
             self._score(who, scores[start : start + TOGETHER])
-        scores = scaled(scores) if len(users) else scores
-        if not np.isfinite(scores[:, :1]).all():  # the least and the most were not, so none is
+        with np.errstate(invalid="ignore"):
+            total = scores.sum()  # one that is none makes the sum none
+        if not np.isfinite(total):
             raise InputError("the run gives scores that are not numbers: its training diverged. Train again.")
+        scores = scaled(scores) if len(users) else scores
         return Offers(
             users, self.items, scores, held(self.history, self.relation, users, self.items), self.popularity
         )

@@ -29,7 +29,9 @@ class Eraser:
 
     def __call__(self, scores: np.ndarray) -> np.ndarray:
         """The scores of any people, erased."""
-        return np.asarray(scores - (scores @ self.read - self.usual) @ self.write, np.float32)
+        for _ in range(2):  # the second time takes what single precision left of it
+            scores = scores - (scores @ self.read - self.usual) @ self.write
+        return np.asarray(scores, np.float32)
 
     @cached_property
     def usual(self) -> np.ndarray:
@@ -57,7 +59,8 @@ class Eraser:
         cross = (inside * weight[:, None]).T @ told  # [d, values]
         solved = np.linalg.solve(covariance, cross)
         read = solved @ np.linalg.pinv(cross.T @ solved)
-        return cls(mean, basis @ read, cross.T @ basis.T)
+        kept = (mean, basis @ read, cross.T @ basis.T)
+        return cls(*(np.ascontiguousarray(array, np.float32) for array in kept))
 
 
 def _directions(centred: np.ndarray, most: int) -> np.ndarray:
