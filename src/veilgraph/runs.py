@@ -65,9 +65,8 @@ class Run:
     held: Graph | None = None  # the graph in memory, right after training
 
     def __repr__(self) -> str:
-        return (
-            f"Run({str(self.folder)!r}, {self.config.model}, {'finished' if self.finished else 'unfinished'})"
-        )
+        state = "finished" if self.finished else "unfinished"
+        return f"Run({str(self.folder)!r}, {self.config.model}, {state})"
 
     @classmethod
     def create(cls, folder: str | Path, graph: Graph, settle: Settle, *, open_data: bool) -> Run:
@@ -286,7 +285,12 @@ class Run:
                 self.facts["entities"],
                 self.facts["relations"],
             )
-        salt = json.loads((self.folder / CURATOR).read_text(encoding="utf-8")).get("salt")
+        try:
+            salt = json.loads((self.folder / CURATOR).read_text(encoding="utf-8")).get("salt")
+        except (ValueError, AttributeError):
+            raise RunError(
+                f"{self.folder / CURATOR} is damaged: which graph this run is of cannot be told."
+            ) from None
         return (graph.fingerprint if salt is None else commitment(graph, salt)) == promised
 
     @property
@@ -294,9 +298,7 @@ class Run:
         """Where the graph was read from."""
         source = str(self.facts["graph"])
         if not source:
-            raise RunError(
-                f"{self.folder} was trained on a graph held in memory. Name it with graph= or --graph."
-            )
+            raise RunError(f"{self.folder} was trained on a graph in memory. Name it with graph= or --graph.")
         if "://" in source or source.startswith("builtin:"):
             return source
         return os.path.normpath(self.folder.resolve() / source)
@@ -345,7 +347,6 @@ class Run:
         kept = (line for line in self.trace if line.get("epoch", 0) <= epoch)
         write_text(self.folder / TRACE, "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in kept))
 
-    # --- using --------------------------------------------------------------------------------------------------
     def evaluate(self, split: str = "test", **options: Any) -> dict[str, Any]:
         """Filtered link-prediction metrics on a split of the run's graph (see evaluate.evaluate)."""
         from veilgraph.evaluate import evaluate

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from veilgraph.errors import ConfigError, PrivacyError, UnknownNameError, UsageError
-from veilgraph.sanitise import Eraser, Request, available, sanitise, sanitisers
+from veilgraph.sanitise import Eraser, Request, available, epsilon, sanitise, sanitisers
 from veilgraph.sanitise.exponential import Exponential
 
 USERS, ITEMS, K = 60, 80, 10
@@ -61,17 +61,44 @@ def test_popular_replacements_are_popular() -> None:
 
 
 def test_exponential_draws_as_it_says() -> None:
-    """One item of three: chances are exp(ε · score), as drawn; fails by chance once in a million."""
+    """One item of three: chances are exp(ε/2 · score), as drawn; fails by chance once in a million."""
     from scipy import stats
 
     scores = np.tile(np.array([[0.0, 0.5, 1.0]], np.float32), (20_000, 1))
     asked = Request(scores, np.ones_like(scores, bool), 1, np.ones(3))
     drawn = sanitise(asked, [Exponential(2.0)])[:, 0]
     assert (drawn != sanitise(asked, [Exponential(2.0)])[:, 0]).any()  # chance is fresh, not seeded
-    chance = np.exp(2.0 * scores[0].astype(float))
+    chance = np.exp(2.0 / 2 * scores[0].astype(float))
     chance /= chance.sum()
     assert stats.chisquare(np.bincount(drawn, minlength=3), chance * len(drawn)).pvalue > 1e-6
     assert Exponential(1.0).ceiling == pytest.approx(0.7310585786)
+
+
+def test_exponential_keeps_its_word_for_the_worst_pair_of_people() -> None:
+    """One loves the items of a list and nothing else, the other everything else: by the chances of every order, exactly."""
+    from itertools import permutations
+
+    for size, budget in ((1, 2.0), (2, 1.0), (3, 4.0)):
+        items, wanted = 30, list(range(size))
+        logs = []
+        for liked in (np.arange(items) < size, np.arange(items) >= size):
+            weight = np.exp(Exponential(budget).slope(size) * liked.astype(float))
+            chance = 0.0
+            for order in permutations(wanted):
+                left, product = weight.sum(), 1.0
+                for item in order:
+                    product *= weight[item] / left
+                    left -= weight[item]
+                chance += product
+            logs.append(np.log(chance))
+        assert 0.6 * budget < abs(logs[0] - logs[1]) <= budget  # and not far below: nothing is wasted
+
+
+def test_replacements_that_read_histories_have_no_epsilon() -> None:
+    assert epsilon(sanitisers("exponential:budget=1,random:keep=2")) == 1
+    assert epsilon(sanitisers("exponential:budget=1,popular:keep=2")) is None
+    assert epsilon(sanitisers("balanced,exponential:budget=1")) == 1
+    assert epsilon(sanitisers("exponential:budget=1,balanced")) is None
 
 
 def test_erased_scores_cannot_be_read_linearly() -> None:

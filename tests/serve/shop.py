@@ -32,16 +32,17 @@ def make_shop(folder: Path) -> Run:
     names = sorted(
         [f"user/{i:02d}" for i in range(USERS)]
         + [f"item/{i:02d}" for i in range(ITEMS)]
-        + ["kind/0", "kind/1", "shelf/0", "shelf/1", "town/0", "town/1"]
+        + ["user/99", "kind/0", "kind/1", "shelf/0", "shelf/1", "town/0", "town/1"]
     )
     at = {name: i for i, name in enumerate(names)}
-    rows = [(at[f"item/{i:02d}"], 2, at[f"shelf/{i % 2}"]) for i in range(ITEMS)]
+    rows = [(at[f"item/{i:02d}"], 1, at[f"shelf/{i % 2}"]) for i in range(ITEMS)]
     for user in range(USERS):
         me = at[f"user/{user:02d}"]
-        own = rng.permutation(ITEMS // 2)[:15] + kind[user] * (ITEMS // 2)
-        rows += [(me, 1, at[f"item/{item:02d}"]) for item in own]
+        own = rng.permutation(ITEMS // 2)[: 15 if user else 30] + kind[user] * (ITEMS // 2)
+        rows += [(me, 2, at[f"item/{item:02d}"]) for item in own]
         rows += [(me, 0, at[f"kind/{kind[user]}"]), (me, 3, at[f"town/{user % 2}"])]
-    relations = Vocabulary(["is", "took", "stands", "wohnt"], "relation")
+    rows.append((at["user/99"], 3, at["town/0"]))  # somebody who took nothing
+    relations = Vocabulary(["is", "stands", "took", "wohnt"], "relation")
     graph = Graph(Vocabulary(names), relations, {"train": np.array(rows, np.int32)})
     graph = split(graph, valid=0.05, test=0.1, mode="latest")
     save(graph.with_marks(mark(graph, relations=["is"])), folder / "graph")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,10 +18,12 @@ from starlette.testclient import TestClient
 
 from tests.serve.shop import ITEMS, USERS, make_shop
 from veilgraph.cli import main
-from veilgraph.errors import InputError, PrivacyError, UsageError, VeilError
+from veilgraph.errors import InputError, PrivacyError, UsageError, VeilError, VerificationError
 from veilgraph.runs import Run
 from veilgraph.sanitise.lists import sanitised
 from veilgraph.serve import app, prepare
+from veilgraph.serve.access import Doorkeeper
+from veilgraph.serve.desk import Desk
 from veilgraph.serve.service import Service, Terms
 from veilgraph.serve.store import open_store
 
@@ -127,13 +130,21 @@ def test_questions_about_confidential_things_and_people_are_refused(shop: Shop) 
             refused = asked(headers, relation="is", **side)
             assert refused.status_code == 403
             assert "confidential" in refused.json()["detail"]
-    for relation in ("took", "wohnt"):  # what the model says about a person is what the list hides
-        assert asked(shop.reader, relation=relation, head="user/03").status_code == 403
-        assert asked(shop.curator, relation=relation, head="user/03").status_code == 200
-    for tail, relation in (("item/03", "took"), ("town/0", "wohnt")):
-        found = asked(shop.reader, relation=relation, tail=tail, top=100).json()["answers"]
-        assert not any(row["entity"].startswith("user/") for row in found)
-        assert [row["rank"] for row in found] == list(range(1, len(found) + 1))
+    for relation, tail in (("took", "item/03"), ("wohnt", "town/0")):
+        for side in (
+            {"head": "user/03"},
+            {"head": "user/99"},
+            {"tail": tail},
+        ):  # user/99 has no list, but lives somewhere
+            refused = asked(shop.reader, relation=relation, **side)
+            assert refused.status_code == 403  # what the model says about a person is what the list hides
+            assert "user/" not in refused.text
+            assert asked(shop.curator, relation=relation, **side).status_code == 200
+    assert asked(shop.reader, relation="stands", head="user/03").status_code == 403
+    assert asked(shop.reader, relation="stands", head="user/99").status_code == 403
+    assert asked(shop.reader, relation="stands", head="item/03").status_code == 200
+    every = asked(shop.reader, relation="stands", tail="shelf/0", top=100).json()["answers"]
+    assert not any(row["entity"].startswith("user/") for row in every)
     assert len(asked(shop.reader, relation="stands", tail="shelf/0", top=7).json()["answers"]) == 7
     missing = asked(shop.reader, relation="stands", head="user/0")
     assert missing.status_code == 404
@@ -154,6 +165,16 @@ def test_hostile_requests_are_refused(shop: Shop) -> None:
         [],
     ):
         assert shop.ask("/v1/recommend", body).status_code == 422
+    key = {**shop.reader, "Content-Type": "application/json"}
+    for text in (
+        '{"user":"user/03","draw":NaN}', '{"user":"user/03","draw":1e999}', '{"user":NaN}', '{"user":"\\ud800"}',
+        '{"user":"user/03","\\ud800":1}', "{", "nonsense", "",
+    ):  # fmt: skip
+        refused = shop.client.post("/v1/recommend", content=text, headers=key)
+        assert refused.status_code in (404, 422), text
+        assert "user/03" not in refused.text
+    zeros = {**key, "Content-Length": "0" * 5000}
+    assert shop.client.post("/v1/recommend", content="{}", headers=zeros).status_code == 413
     big = {"user": "x" * 5000}
     assert shop.ask("/v1/recommend", big).status_code == 413
     assert shop.ask("/v1/recommend", big, {}).status_code in (401, 413)
@@ -167,6 +188,85 @@ def test_hostile_requests_are_refused(shop: Shop) -> None:
     answer = shop.ask("/v1/recommend", good)
     assert answer.headers["cache-control"] == "no-store"
     assert "frame-ancestors 'none'" in answer.headers["content-security-policy"]
+
+
+def test_what_goes_wrong_for_one_goes_wrong_for_nobody_else(
+    shop: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A question that cannot be answered fails alone, with a status, and is logged without its words."""
+    whole = Service.recommend
+
+    def sometimes(self: Service, asked: Any) -> Any:
+        if any(user == "user/05" for user, _ in asked):
+            raise RuntimeError("user/05 is the reason")
+        return whole(self, asked)
+
+    monkeypatch.setattr(Service, "recommend", sometimes)
+    app_desk = Desk(shop.service)
+
+    async def together() -> list[Any]:
+        names = ("user/01", "user/05", "user/02")
+        return await asyncio.gather(*(app_desk.recommend(name, 1) for name in names), return_exceptions=True)
+
+    found = asyncio.run(together())
+    assert [isinstance(one, RuntimeError) for one in found] == [False, True, False]
+    failed = shop.ask("/v1/recommend", {"user": "user/05"})
+    assert failed.status_code == 500
+    assert "content-security-policy" in failed.headers
+    line = json.loads(shop.log[-1])
+    assert (line["status"], line["error"].split(" at ")[0]) == (500, "RuntimeError")
+    assert "user/05" not in failed.text + shop.log[-1]
+
+
+def test_people_who_have_nearly_everything_get_no_list(run: Run, tmp_path: Path) -> None:
+    shop = Shop(run, tmp_path, sanitise="random:keep=3", top=16)  # replacing needs twice as many
+    assert set(shop.service.shelf.free(repeat=False)) == {ITEMS - 30, ITEMS - 15}
+    assert len(shop.service.places) == USERS - 1
+    with shop.client:
+        assert shop.ask("/v1/recommend", {"user": "user/00"}).status_code == 404
+    with pytest.raises(UsageError, match="Lower --top"):
+        Shop(run, tmp_path, top=ITEMS)
+
+
+def test_first_requests_may_come_together(shop: Shop) -> None:
+    door = Doorkeeper(Desk(shop.service), 100.0)
+    key = shop.reader["Authorization"].removeprefix("Bearer ")
+
+    async def together() -> list[Any]:
+        return await asyncio.gather(*(door.client(key) for _ in range(8)))
+
+    assert all(asyncio.run(together()))
+
+
+def test_what_was_learnt_is_checked_and_learnt_again(run: Run, tmp_path: Path) -> None:
+    terms = {"sanitise": "balanced:blend=0.1", "attribute": "is", "everyone_told": True, "top": 5}
+    first = Shop(run, tmp_path, **terms).service
+    path = run.folder / f"policy-{first.digest[:16]}.safetensors"
+    whole = path.read_bytes()
+    everybody = np.arange(USERS)
+    for damaged in (b"", whole[:100], whole[:-8] + b"\0" * 8):
+        path.write_bytes(damaged)
+        assert Shop(run, tmp_path, **terms).service._make(everybody) == first._make(everybody)
+        assert path.read_bytes() == whole
+
+
+def test_a_run_that_was_changed_is_not_served(run: Run, tmp_path: Path) -> None:
+    config = run.folder / "config.yaml"
+    before = config.read_text(encoding="utf-8")
+    config.write_text(before.replace("- is\n", ""), encoding="utf-8")
+    try:
+        assert config.read_text(encoding="utf-8") != before
+        with pytest.raises(VerificationError, match="was changed"):
+            Shop(run, tmp_path)
+    finally:
+        config.write_text(before, encoding="utf-8")
+
+
+def test_lists_and_epsilon_are_not_added_up(run: Run, tmp_path: Path) -> None:
+    for terms, spent in (({}, 1), ({"sanitise": "exponential:budget=2", "known": True}, 2), ({"top": 4}, 2)):
+        shop = Shop(run, tmp_path, **{"top": 5, **terms})
+        with shop.client:
+            assert shop.ask("/v1/recommend", {"user": "user/09"}).json()["spent"] == spent
 
 
 def test_a_key_has_a_rate(run: Run, tmp_path: Path) -> None:
@@ -210,7 +310,7 @@ def test_lists_that_learn_are_learnt_once(run: Run, tmp_path: Path) -> None:
     with pytest.raises(PrivacyError, match="everyone-told"):
         Shop(run, tmp_path, sanitise="balanced", attribute="is", top=5)
     first = Shop(run, tmp_path, sanitise="balanced", attribute="is", everyone_told=True, top=5)
-    (kept,) = run.folder.glob("policy-*.safetensors")
+    kept = run.folder / f"policy-{first.service.digest[:16]}.safetensors"
     assert kept.stat().st_mode & 0o077 == 0
     before = kept.stat().st_mtime_ns
     second = Shop(run, tmp_path, sanitise="balanced", attribute="is", everyone_told=True, top=5)
@@ -236,6 +336,11 @@ def test_terms_that_cannot_be_kept_are_refused_before_anybody_asks(run: Run, tmp
         ({"user_budget": 0}, UsageError),
         ({"user_budget": float("nan")}, UsageError),
         ({"top": ITEMS + 1}, UsageError),
+        ({"sanitise": "exponential:budget=nan", "known": True}, InputError),
+        ({"sanitise": "exponential:budget=inf", "known": True, "user_budget": float("inf")}, InputError),
+        ({"sanitise": "exponential:budget=1e300", "known": True, "user_budget": float("inf")}, PrivacyError),
+        ({"sanitise": "exponential:budget=1.5e-6", "known": True, "user_budget": 1.5e-6}, PrivacyError),
+        ({"sanitise": "random", "attribute": "is"}, UsageError),
         ({"sanitise": "nonsense"}, InputError),
     ]
     for terms, error in cases:
@@ -259,10 +364,13 @@ def test_the_command_line(run: Run, tmp_path: Path, capsys: pytest.CaptureFixtur
     assert main(["serve", "key", "remove", "shop", "--store", store]) == 0
     assert main(["serve", "key", "add", "shop", "--role", "king", "--store", store]) == 3
     assert main(["serve", "key", "add", "shop", "--role", "curator", "--store", store]) == 0
+    for rate in ("0", "nan", "-1"):
+        assert main(["serve", str(run.folder), "--store", store, "--port", "0", "--rate", rate]) == 2
+    assert main(["serve", "key", "remove", "\udcff", "--store", store]) == 3
+    capsys.readouterr()
     taken = prepare(run.folder, store=store, port=0, log=None)
     port = taken.facts["address"].rpartition(":")[2]
     assert taken.facts["keys"] == "0 of readers, 1 of curators"
-    taken.socket.listen()
     assert main(["serve", str(run.folder), "--store", store, "--port", port]) == 3
     assert "another --port" in capsys.readouterr().err
     taken.socket.close()

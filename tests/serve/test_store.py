@@ -157,6 +157,31 @@ def test_a_kill_loses_no_spend(tmp_path: Path) -> None:
     store.close()
 
 
+def test_a_store_that_was_removed_is_not_charged(tmp_path: Path) -> None:
+    """Another server would begin a fresh one at the same place."""
+    place = tmp_path / "store.sqlite"
+    store = open_store(str(place))
+    place.unlink()
+    with pytest.raises(InputError, match="removed or replaced"):
+        store.settle([Question("gus", "g1", 1, [1])], limit=5)
+    open_store(str(place)).close()
+    with pytest.raises(InputError, match="removed or replaced"):
+        store.settle([Question("gus", "g1", 1, [1])], limit=5)
+    store.close()
+
+
+def test_passwords_are_not_shown(tmp_path: Path) -> None:
+    pytest.importorskip("psycopg")
+    for address in (
+        "postgresql://anna:geheim@127.0.0.1:1/x",
+        "postgresql://127.0.0.1:1/x?user=anna&password=geheim",
+        "postgresql://anna:ge%heim@127.0.0.1:1/x",
+    ):
+        with pytest.raises(InputError) as caught:
+            open_store(address)
+        assert "heim" not in str(caught.value)
+
+
 def test_files_are_their_owners_and_bad_addresses_are_explained(tmp_path: Path) -> None:
     open_store(str(tmp_path / "deep" / "store.sqlite")).close()
     assert stat.S_IMODE((tmp_path / "deep" / "store.sqlite").stat().st_mode) == 0o600

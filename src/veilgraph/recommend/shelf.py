@@ -72,6 +72,14 @@ class Shelf:
             bias,
         )
 
+    def free(self, *, repeat: bool) -> np.ndarray:
+        """``[u]`` how many items a list of each user could have."""
+        if repeat:
+            return np.full(len(self.users), len(self.items))
+        first, last = self.history.spans(self.users, np.full(len(self.users), self.relation))
+        known = np.concatenate([[0], np.cumsum(np.isin(self.history.answers, self.items))])
+        return np.asarray(len(self.items) - (known[last] - known[first]))
+
     def place(self, user: str) -> int | None:
         """Where a user is, by name; None if nothing is known to go by."""
         number = self.run.entities.id(user)

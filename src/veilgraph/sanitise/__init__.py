@@ -13,7 +13,7 @@ from veilgraph.errors import ConfigError, UnknownNameError
 from veilgraph.sanitise.base import Replacing, Request, Sanitiser
 from veilgraph.sanitise.erase import Eraser
 
-__all__ = ["Eraser", "Request", "Sanitiser", "available", "epsilon", "sanitise", "sanitisers"]
+__all__ = ["Eraser", "Request", "Sanitiser", "available", "epsilon", "promise", "sanitise", "sanitisers"]
 
 
 def available() -> dict[str, type[Sanitiser]]:
@@ -47,6 +47,15 @@ def sanitisers(words: str) -> list[Sanitiser]:
 def epsilon(chain: Sequence[Sanitiser]) -> float | None:
     """ε of one list: the last sanitiser that reads scores decides, what follows it works on the list alone."""
     return next((one.epsilon for one in reversed(chain) if one.reads_scores), None)
+
+
+def promise(chain: Sequence[Sanitiser]) -> str:
+    """What a list promises, in words: the ε where there is one, what every sanitiser says otherwise."""
+    if not chain:
+        return "nothing: lists are as the model makes them"
+    if epsilon(chain) is not None:
+        return next(one.promise for one in reversed(chain) if one.reads_scores)
+    return "; ".join(dict.fromkeys(one.promise for one in chain))
 
 
 def sanitise(request: Request, chain: Sequence[Sanitiser], seed: int | None = None) -> np.ndarray:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, fields
 from functools import cached_property
@@ -42,7 +43,10 @@ class Sanitiser(ABC):
     name: ClassVar[str]
     promise: ClassVar[str]  # in words; «nothing formal» where nothing is proved
     needs_eraser: ClassVar[bool] = False
-    reads_scores: ClassVar[bool] = False  # beyond the lists it is given: then it spends, or promises nothing
+    reads_scores: ClassVar[bool] = (
+        False  # or histories, beyond the lists it is given: then it spends, or promises nothing
+    )
+    needs: ClassVar[int] = 1  # so many times a list's size must be allowed
 
     @abstractmethod
     def apply(self, request: Request, rng: np.random.Generator) -> np.ndarray:
@@ -67,9 +71,11 @@ class Sanitiser(ABC):
                     f"{cls.name} has no setting {key!r}; there are: {', '.join(known) or 'none'}."
                 )
             try:
-                known[key](value)
+                number = known[key](value)
             except ValueError:
-                raise ConfigError(f"{key} of {cls.name} must be a number, found {value!r}.") from None
+                number = math.nan
+            if not math.isfinite(number):
+                raise ConfigError(f"{key} of {cls.name} must be a number, found {value!r}.")
         return cls(**{key: known[key](value) for key, value in settings.items()})
 
 
@@ -100,6 +106,7 @@ class Replacing(Sanitiser):
     """``keep`` items stay, the rest is drawn from all that were not in the list."""
 
     keep: int = 5
+    needs: ClassVar[int] = 2
 
     @abstractmethod
     def weights(self, request: Request) -> np.ndarray:
@@ -110,7 +117,7 @@ class Replacing(Sanitiser):
             raise ConfigError(
                 f"keep must be between 0 and the {request.size} items of a list, found {self.keep}."
             )
-        if int(request.allowed.sum(1).min()) < 2 * request.size:
+        if int(request.allowed.sum(1).min()) < self.needs * request.size:
             raise ConfigError("somebody has too few items left to replace others with.")
         weights = request.allowed * self.weights(request)[None, :]
         np.put_along_axis(weights, request.lists, 0.0, 1)

@@ -15,9 +15,10 @@ from veilgraph.sanitise.base import Request, Sanitiser
 
 @dataclass(frozen=True)
 class Exponential(Sanitiser):
-    """K draws without replacement with weights exp(``budget`` / K · score), as one top-K of scores with Gumbel noise.
+    """K draws without replacement with weights exp(``budget`` / 2K · score), as one top-K of scores with Gumbel noise.
 
-    Scores are between 0 and 1 whatever a user did, so one draw has bounded range ε / K, and K of them cost ε: the list of a
+    Scores are between 0 and 1 whatever a user did. With another history the weight of an item changes by a factor of
+    e^(ε/2K) at most, and so does their sum, the other way: one draw costs ε / K, and K of them ε. So the list of a
     user is at most e^ε times as likely as it would be for any other history or attribute. Whoever guesses a balanced
     attribute of two values is right with probability e^ε / (1 + e^ε) at most (``ceiling``).
 
@@ -39,17 +40,21 @@ class Exponential(Sanitiser):
         """The best that any attacker can do on a balanced attribute of two values."""
         return 1 / (1 + math.exp(-self.budget))
 
+    def slope(self, size: int) -> float:
+        """By how much the logarithm of a weight grows with the score, for lists of so many items."""
+        return self.budget / (2 * size)
+
     def apply(self, request: Request, rng: np.random.Generator) -> np.ndarray:
-        if self.budget <= 0:
+        if not 0 < self.budget < math.inf:
             raise PrivacyError(f"a budget is a positive number, found {self.budget:g}.")
         if not request.allowed.all():
             raise PrivacyError(
                 "what is left out of a list because the user has it tells what the user has: the exponential mechanism "
                 "promises something only for lists that may repeat known items."
             )
-        if request.scores.min() < 0 or request.scores.max() > 1:
+        if not ((request.scores >= 0) & (request.scores <= 1)).all():
             raise PrivacyError("the exponential mechanism needs scores between 0 and 1.")
-        noisy = request.scores.astype(float) * (self.budget / request.size) + rng.gumbel(
+        noisy = request.scores.astype(float) * self.slope(request.size) + rng.gumbel(
             size=request.scores.shape
         )
         return best_columns(noisy, request.size)

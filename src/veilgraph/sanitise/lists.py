@@ -15,7 +15,7 @@ from veilgraph.recommend import readable
 from veilgraph.recommend.measures import gains, kept_score, wanted
 from veilgraph.recommend.shelf import TOGETHER, Shelf, held, history_of
 from veilgraph.runs import Run
-from veilgraph.sanitise import Sanitiser, epsilon, sanitisers
+from veilgraph.sanitise import Sanitiser, epsilon, promise, sanitisers
 from veilgraph.sanitise.people import Attribute, Policy
 
 
@@ -65,7 +65,7 @@ def sanitised(
         "ndcg": float(judged.mean()) if len(judged) else None,
         "ndcg_original": float(np.concatenate(before).mean()) if len(judged) else None,
         "epsilon": epsilon(chain) if seed is None else None,
-        "promise": "; ".join(one.promise for one in chain),
+        "promise": promise(chain),
         "lists": {
             user: run.entities.names(shelf.items[row])
             for user, row in zip(run.entities.names(shelf.users), np.concatenate(lists))

@@ -16,6 +16,9 @@ class Popular(Replacing):
 
     name: ClassVar[str] = "popular"
     promise: ClassVar[str] = "nothing formal"
+    reads_scores: ClassVar[bool] = (
+        True  # what many have is also what this person has: not only the list it is given
+    )
 
     def weights(self, request: Request) -> np.ndarray:
         return np.asarray(request.popularity + 1e-3, float)

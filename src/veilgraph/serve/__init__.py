@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from veilgraph.errors import InputError, MissingExtraError
+from veilgraph.errors import InputError, MissingExtraError, UsageError
 
 if TYPE_CHECKING:
     from fastapi import FastAPI
@@ -77,14 +77,17 @@ def prepare(
         raise MissingExtraError("veil serve", "serve") from None
     from veilgraph import machine
     from veilgraph.serve.service import Service, Terms
-    from veilgraph.serve.store import open_store
+    from veilgraph.serve.store import open_store, without_password
 
+    if not rate > 0:
+        raise UsageError(f"a rate is a positive number of requests a second, found {rate:g}.")
     machine.prepare(1)  # the other cores are for the network and for other servers
     opened = open_store(store)
     keys = [role for _, role in opened.keys().values()]
     if not keys:
         raise InputError(
-            f"{_shown(store)} holds no key, so nobody could ask. Make one: veil serve key add NAME --store {_shown(store)}"
+            f"{without_password(store)} holds no key, so nobody could ask. Make one with veil serve key add NAME and the "
+            "same --store."
         )
     address = _listen(host, port)
     try:
@@ -94,15 +97,15 @@ def prepare(
         raise
     limit = service.account(0.0)
     facts = {
-        "address": f"http://{host}:{address.getsockname()[1]}",
+        "address": f"http://{f'[{host}]' if ':' in host else host}:{address.getsockname()[1]}",
         "run": f"{service.run.folder} ({service.run.config.model}, guarantee: {service.run.guarantee})",
-        "lists": f"{service.terms.top} of {len(service.shelf.items):,} items, for {len(service.shelf.users):,} users; "
+        "lists": f"{service.terms.top} of {len(service.shelf.items):,} items, for {len(service.places):,} users; "
         + ("known items may repeat" if service.terms.known else "new items only"),
         "sanitiser": service.terms.sanitise or "none",
         "promise": service.promise,
         "budget": f"{'no limit' if limit['budget'] is None else format(limit['budget'], 'g')} {limit['unit']} a person; "
         f"a list costs {limit['cost']:g}",
-        "store": _shown(store),
+        "store": without_password(store),
         "keys": f"{keys.count('reader')} of readers, {keys.count('curator')} of curators",
         "ready": f"{time.perf_counter() - began:.1f} s",
     }
@@ -116,18 +119,11 @@ def _listen(host: str, port: int) -> socket.socket:
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         listener.bind((host, port))
+        listener.listen(2048)  # another one would be told so now
     except (OSError, OverflowError) as error:
         listener.close()
         raise InputError(f"{host}:{port} cannot be listened on: {error}. Choose another --port.") from None
     return listener
-
-
-def _shown(store: str) -> str:
-    """A store's address without a password."""
-    if "://" not in store:
-        return str(Path(store).resolve())
-    scheme, _, rest = store.partition("://")
-    return f"{scheme}://{rest.rpartition('@')[2]}"
 
 
 def _teller(log: str | None) -> Callable[[str], None] | None:

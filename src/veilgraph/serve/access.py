@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import math
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -32,15 +34,17 @@ class Doorkeeper:
     desk: Desk
     rate: float  # requests a second, for each key
     keys: Mapping[str, tuple[str, str]] = field(default_factory=dict)
-    read: float = -FRESH
+    read: float = -math.inf
+    reading: asyncio.Lock = field(default_factory=asyncio.Lock)
     left: dict[str, tuple[float, float]] = field(default_factory=dict)  # by key: requests left, when that was
 
     async def client(self, key: str) -> Client | None:
         """Whose key it is, if it is one."""
-        now = time.monotonic()
-        if now - self.read > FRESH:
-            self.read = now
-            self.keys = await self.desk.call(self.desk.service.store.keys)
+        if time.monotonic() - self.read > FRESH:
+            async with self.reading:
+                if time.monotonic() - self.read > FRESH:
+                    self.keys = await self.desk.call(self.desk.service.store.keys)
+                    self.read = time.monotonic()
         found = self.keys.get(digest_of(key))
         return Client(*found) if found else None
 

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 from fastapi import Depends, FastAPI, HTTPException, Query, Request
+from fastapi.exceptions import RequestValidationError
 from fastapi.responses import FileResponse, JSONResponse, Response
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 from fastapi.staticfiles import StaticFiles
@@ -20,7 +21,7 @@ from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 from pydantic import BaseModel, Field
 
 from veilgraph import __version__
-from veilgraph.errors import PrivacyError, UnknownNameError, UsageError
+from veilgraph.errors import PrivacyError, UnknownNameError, UsageError, VeilError
 from veilgraph.serve.access import Client, Doorkeeper
 from veilgraph.serve.desk import Busy, Desk
 from veilgraph.serve.guard import Guard, Metrics
@@ -71,11 +72,20 @@ def create(service: Service, *, rate: float = 1000.0, tell: Callable[[str], None
         description=f"Lists of recommendations. What one promises: {service.promise}.",
         lifespan=life,
     )
-    _ask(app, service, desk, metrics, _clients(door))
-    _tell(app, service, desk, metrics, _clients(door))
+    app.add_exception_handler(RequestValidationError, _explain)
+    clients = _clients(door)
+    _ask(app, service, desk, metrics, clients)
+    _tell(app, service, desk, metrics, clients)
     routes = {getattr(route, "path", "") for route in app.routes} | PUBLIC
     app.add_middleware(Guard, metrics=metrics, routes=routes, tell=tell)
     return app
+
+
+async def _explain(_: Request, error: Exception) -> Response:
+    """What is wrong with a request, without repeating what was sent."""
+    assert isinstance(error, RequestValidationError)
+    found = [f"{'.'.join(map(str, one['loc']))}: {one['msg']}" for one in error.errors()]
+    return JSONResponse({"detail": "; ".join(found)[:500].encode("ascii", "replace").decode()}, 422)
 
 
 def _clients(door: Doorkeeper) -> tuple[Any, Any]:
@@ -119,6 +129,8 @@ def _ask(app: FastAPI, service: Service, desk: Desk, metrics: Metrics, clients: 
             settled = await desk.recommend(ask.user, ask.draw)
         except Busy:
             raise HTTPException(503, "too many requests wait. Try again.", {"Retry-After": "1"}) from None
+        except VeilError:
+            raise HTTPException(503, "no list can be made or charged now. Try again.") from None
         account = service.account(settled.spent)
         if settled.answer is None:
             metrics.refused.inc()
@@ -187,7 +199,7 @@ def _tell(app: FastAPI, service: Service, desk: Desk, metrics: Metrics, clients:
 
     @app.get("/v1/certificate", dependencies=[anybody], summary="What the run and its lists promise")
     async def certificate() -> Response:
-        return JSONResponse(await desk.call(service.statement))
+        return JSONResponse(service.statement())
 
     @app.get("/v1/me", summary="Whose key this is")
     async def me(client: Client = anybody) -> Response:

@@ -14,6 +14,9 @@ TOGETHER = 32  # most requests answered at a time
 WAITING = 512  # most requests that wait
 
 
+Waiting = tuple[tuple[str, int], "asyncio.Future[Settled]"]
+
+
 class Busy(Exception):
     """Too many requests wait already."""
 
@@ -24,7 +27,7 @@ class Desk:
     def __init__(self, service: Service) -> None:
         self.service = service
         self.thread = ThreadPoolExecutor(1, "desk")
-        self.waiting: list[tuple[tuple[str, int], asyncio.Future[Settled]]] = []
+        self.waiting: list[Waiting] = []
         self.work: asyncio.Task[None] | None = None
 
     async def recommend(self, user: str, draw: int) -> Settled:
@@ -47,18 +50,22 @@ class Desk:
         while self.waiting:
             batch, self.waiting = self.waiting[:TOGETHER], self.waiting[TOGETHER:]
             batch = [(asked, answer) for asked, answer in batch if not answer.done()]
-            try:
-                settled = (
-                    await self.call(self.service.recommend, [asked for asked, _ in batch]) if batch else []
-                )
-            except Exception as error:
-                for _, answer in batch:
-                    if not answer.done():
-                        answer.set_exception(error)
-                continue
-            for (_, answer), one in zip(batch, settled):
-                if not answer.done():
-                    answer.set_result(one)
+            if not await self._answer(batch):
+                for one in batch if len(batch) > 1 else ():  # nobody suffers from another's question
+                    await self._answer([one])
+
+    async def _answer(self, batch: list[Waiting]) -> bool:
+        """Whether all were answered; one that is alone is told what went wrong."""
+        try:
+            settled = await self.call(self.service.recommend, [asked for asked, _ in batch]) if batch else []
+        except Exception as error:
+            if len(batch) == 1 and not batch[0][1].done():
+                batch[0][1].set_exception(error)
+            return False
+        for (_, answer), one in zip(batch, settled):
+            if not answer.done():
+                answer.set_result(one)
+        return True
 
     def close(self) -> None:
         """Finish what is being done, then let go of the store."""

@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 import json
 import time
+import traceback
 from collections.abc import Callable
+from pathlib import PurePath
 from typing import Any
 
 from fastapi import HTTPException
@@ -61,7 +63,7 @@ class Guard:
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
-        began, status, read = time.perf_counter(), 0, 0
+        began, status, read, failed = time.perf_counter(), 0, 0, None
         path = scope["path"]
         policy = (DOCS_POLICY if path.startswith(("/docs", "/redoc")) else PAGE_POLICY).encode()
         scope.setdefault("state", {})["key"] = None
@@ -88,7 +90,7 @@ class Guard:
 
         length = next((value for name, value in scope["headers"] if name == b"content-length"), b"0")
         try:
-            if not length.isdigit() or int(length) > LARGEST:
+            if not length.isdigit() or len(length) > 10 or int(length) > LARGEST:
                 await refuse(413, TOO_LARGE.detail)
             elif len(scope["raw_path"]) + len(scope["query_string"]) > LARGEST:
                 await refuse(414, f"an address has at most {LARGEST:,} bytes.")
@@ -97,16 +99,24 @@ class Guard:
                     await self.app(scope, limited, observed)
         except TimeoutError:
             await refuse(503, "no answer in time. If a list was made it is stored and charged: ask again.")
+        except Exception as error:  # its words might name somebody: only what and where is written down
+            failed = f"{type(error).__name__} at {_where(error)}"
+            await refuse(500, "something went wrong here. What was charged is stored: ask again.")
         finally:
             seconds = time.perf_counter() - began
             route = path if path in self.routes else "other"
             self.metrics.requests.labels(route, str(status)).inc()
             self.metrics.seconds.labels(route).observe(seconds)
             if self.tell is not None:
-                self.tell(_line(scope, route, status, seconds))
+                self.tell(_line(scope, route, status, seconds, failed))
 
 
-def _line(scope: dict[str, Any] | Any, route: str, status: int, seconds: float) -> str:
+def _where(error: Exception) -> str:
+    frame = traceback.extract_tb(error.__traceback__)[-1]
+    return f"{PurePath(frame.filename).name}:{frame.lineno}"
+
+
+def _line(scope: Any, route: str, status: int, seconds: float, failed: str | None) -> str:
     when = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
     return json.dumps(
         {
@@ -117,4 +127,5 @@ def _line(scope: dict[str, Any] | Any, route: str, status: int, seconds: float) 
             "ms": round(1000 * seconds, 2),
             "key": scope["state"]["key"],
         }
+        | ({"error": failed} if failed else {})
     )

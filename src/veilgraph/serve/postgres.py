@@ -8,7 +8,7 @@ from typing import Any
 import psycopg
 
 from veilgraph.errors import InputError
-from veilgraph.serve.store import NAMES, Question, Settled, Store
+from veilgraph.serve.store import NAMES, Question, Settled, Store, without_password
 
 LOCK = 0x7665696C  # «veil»
 
@@ -20,10 +20,10 @@ class PostgresStore(Store):
         self.url, self.inside = url, False
         try:
             self.connection = self._connect()
-        except psycopg.Error as error:
-            where = url.rpartition("@")[2]
+        except psycopg.Error as error:  # its words may repeat the password
             raise InputError(
-                f"the PostgreSQL store at {where} cannot be reached: {str(error).strip()}"
+                f"the PostgreSQL store {without_password(url)} cannot be reached ({type(error).__name__}). "
+                "See that it runs, and that address, name and password are right."
             ) from None
 
     def _connect(self) -> psycopg.Connection[tuple[Any, ...]]:
@@ -43,7 +43,7 @@ class PostgresStore(Store):
     def begin(self) -> None:
         if self.connection.closed:
             self.connection = self._connect()
-        self.connection.execute("BEGIN")
+        self.connection.execute("BEGIN ISOLATION LEVEL READ COMMITTED")
         self.inside = True
         self.connection.execute("SELECT pg_advisory_xact_lock(%s)", (LOCK,))
 

@@ -5,22 +5,26 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
-from functools import cached_property
+from decimal import ROUND_CEILING, ROUND_FLOOR
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import torch
+from safetensors import SafetensorError
 
-from veilgraph.errors import PrivacyError, UsageError
+from veilgraph.errors import PrivacyError, UsageError, VerificationError
 from veilgraph.files import read_tensors, write_tensors
+from veilgraph.load.graph import Graph
 from veilgraph.recommend import Shelf, readable
-from veilgraph.runs import CONFIG, ENTITIES, MARGINALS, RELATIONS, VOCABULARY, WEIGHTS, Run
-from veilgraph.sanitise import epsilon, sanitisers
+from veilgraph.runs import Run
+from veilgraph.sanitise import epsilon, promise, sanitisers
 from veilgraph.sanitise.lists import learnt
 from veilgraph.sanitise.people import Policy
-from veilgraph.serve.store import Question, Settled, Store
+from veilgraph.serve.store import Question, Settled, Store, millionths
 
 
 @dataclass(frozen=True)
@@ -46,6 +50,9 @@ class Service:
     store: Store
     terms: Terms
     digest: str  # changes with the model, the graph and the terms: answers are stored under it
+    certificate: dict[str, Any]
+    places: dict[str, int]  # where each user is who has enough left to offer, by name
+    people: np.ndarray  # [entities] bool: users, and whatever stands where users stand
 
     @classmethod
     def open(
@@ -67,26 +74,48 @@ class Service:
         if terms.top < 1 or terms.top > len(shelf.items):
             raise UsageError(f"a list has between 1 and {len(shelf.items):,} items, found {terms.top}.")
         chain = sanitisers(terms.sanitise) if terms.sanitise else []
-        cost = epsilon(chain)
-        if (1.0 if cost is None else cost) > terms.user_budget:
+        cost = 1.0 if epsilon(chain) is None else float(epsilon(chain) or 0)
+        if millionths(cost, ROUND_CEILING) > millionths(terms.user_budget, ROUND_FLOOR):
             raise PrivacyError(
-                f"one list costs {cost or 1:g}, more than the whole budget of {terms.user_budget:g}: nobody would get one."
+                f"one list costs {cost:g}, more than the whole budget of {terms.user_budget:g}: nobody would get one."
             )
-        plain = Policy(tuple(chain), np.full(len(shelf.users), -1), {})
-        service = cls(run, shelf, plain, store, terms, _digest(run, terms))
-        if any(one.needs_eraser for one in chain):
+        learns = any(one.needs_eraser for one in chain)
+        if terms.attribute is not None and not learns:
+            raise UsageError(
+                f"no sanitiser of {terms.sanitise or 'none'!r} learns from an attribute: leave --attribute out."
+            )
+        needed = terms.top * max((one.needs for one in chain), default=1)
+        enough = shelf.free(repeat=terms.known) >= needed
+        if not enough.any():
+            raise UsageError(f"nobody has {needed} items left that a list could have. Lower --top.")
+        names = run.entities.names(shelf.users)
+        service = cls(
+            run=run,
+            shelf=shelf,
+            policy=Policy(tuple(chain), np.full(len(shelf.users), -1), {}),
+            store=store,
+            terms=terms,
+            digest=_digest(run, terms),
+            certificate=run.certificate,
+            places={name: place for place, name in enumerate(names) if enough[place]},
+            people=people_of(open_, shelf.relation),
+        )
+        if learns:
             service = replace(service, policy=service._learn(whole))
-        service._make(np.array([0]))  # what cannot be made is refused now
+        service._make(np.flatnonzero(enough)[:1])  # what cannot be made is refused now
         return service
 
-    def _learn(self, whole: Any) -> Policy:
-        """What sanitisers learn is learnt once and kept with the run, for the curator."""
-        path = self.run.folder / f"policy-{self.digest[:16]}.safetensors"
-        if path.is_file():
-            tensors = {name: tensor.numpy() for name, tensor in read_tensors(path)[0].items()}
-            return Policy.of(self.policy.chain, tensors)
-        import torch
+    def _learn(self, whole: Graph) -> Policy:
+        """What sanitisers learn is learnt once and kept with the run, for the curator; a file that is damaged is made anew.
 
+        Its digest is against damage: who can write into the run folder could change the model as well.
+        """
+        path = self.run.folder / f"policy-{self.digest[:16]}.safetensors"
+        with suppress(OSError, SafetensorError):
+            found, about = read_tensors(path)
+            tensors = {name: tensor.numpy() for name, tensor in found.items()}
+            if about.get("digest") == _digest_of_tensors(tensors):
+                return Policy.of(self.policy.chain, tensors)
         made = learnt(
             self.shelf,
             self.policy.chain,
@@ -94,9 +123,11 @@ class Service:
             self.terms.attribute,
             everyone_told=self.terms.everyone_told,
         )
+        tensors = {name: np.ascontiguousarray(array) for name, array in made.tensors().items()}
         write_tensors(
             path,
-            {name: torch.from_numpy(np.ascontiguousarray(array)) for name, array in made.tensors().items()},
+            {name: torch.from_numpy(array) for name, array in tensors.items()},
+            {"digest": _digest_of_tensors(tensors)},
         )
         path.chmod(0o600)
         return made
@@ -120,15 +151,7 @@ class Service:
     @property
     def promise(self) -> str:
         """Of one list, in words."""
-        chain = self.policy.chain
-        return (
-            "; ".join(one.promise for one in chain) if chain else "nothing: lists are as the model makes them"
-        )
-
-    @cached_property
-    def places(self) -> dict[str, int]:
-        """Where each user is, by name."""
-        return {name: place for place, name in enumerate(self.run.entities.names(self.shelf.users))}
+        return promise(self.policy.chain)
 
     # --- answers ------------------------------------------------------------------------------------------------
     def _make(self, places: np.ndarray) -> list[list[str]]:
@@ -154,7 +177,7 @@ class Service:
         new = [i for i, digest in enumerate(digests) if digest not in there]
         made = dict(zip(new, self._make(np.array([self.places[asked[i][0]] for i in new])))) if new else {}
         questions = [
-            Question(user, digest, self.cost, made.get(i))
+            Question(self._account(user), digest, self.cost, made.get(i))
             for i, ((user, _), digest) in enumerate(zip(asked, digests))
         ]
         return self.store.settle(questions, self.terms.user_budget)
@@ -177,25 +200,30 @@ class Service:
         Confidential relations are refused to everybody. Readers cannot ask about people, nor are people among their
         answers: what the model says about a person is what the sanitised list is there to hide.
         """
-        hidden = self.run.facts["may_be_confidential"]
-        if self.run.relations.id(relation) >= 0 and (hidden == "any" or relation in hidden):
+        hidden, number = self.run.facts["may_be_confidential"], self.run.relations.id(relation)
+        if hidden == "any" or relation in hidden:
             raise PrivacyError(
                 f"{relation} is confidential in this graph, so the service does not answer about it."
             )
-        given = head if head is not None else tail
-        if curator:
+        if curator or (head is None) == (tail is None):
             return self.run.predict(head, relation, tail, top=top)
-        if given in self.places:
+        triples = readable(self.run, self.run.graph()).triples
+        sides = triples[triples[:, 1] == number][:, [0, 2]]
+        given = self.run.entities.id(str(head if head is not None else tail))
+        if self.people[given] or self.people[sides].any():
             raise PrivacyError("what is said about a person is the sanitised list: ask /v1/recommend.")
-        found = self.run.predict(
-            head, relation, tail, top=min(len(self.run.entities), top + len(self.places))
-        )
-        kept = [row for row in found if row["entity"] not in self.places][:top]
+        found = self.run.predict(head, relation, tail, top=len(self.run.entities))
+        ids = self.run.entities.ids(row["entity"] for row in found)
+        kept = [row for row, person in zip(found, self.people[ids]) if not person][:top]
         return [{**row, "rank": rank} for rank, row in enumerate(kept, 1)]
+
+    def _account(self, user: str) -> str:
+        """What a person's charges are kept under: ε and lists are not added up."""
+        return json.dumps([self.unit, user])
 
     def budget(self, user: str) -> dict[str, Any]:
         """What a person's lists have cost, and what is left."""
-        return self.account(self.store.spent(user))
+        return self.account(self.store.spent(self._account(user)))
 
     def account(self, spent: float) -> dict[str, Any]:
         """The same for an amount; a budget without limit is null."""
@@ -206,7 +234,7 @@ class Service:
     def statement(self) -> dict[str, Any]:
         """The run's certificate and the promise of its lists."""
         return {
-            **self.run.certificate,
+            **self.certificate,
             "lists": {
                 "sanitiser": self.terms.sanitise or "none",
                 "promise": self.promise,
@@ -221,13 +249,40 @@ class Service:
         }
 
 
+def people_of(graph: Graph, relation: int) -> np.ndarray:
+    """``[entities]`` bool: heads of the relation from users to items, and all that stand on a side of any relation where
+    one of them stands. Rather too many than too few: what the model says about them is not for readers."""
+    heads, relations, tails = graph.triples[:, 0], graph.triples[:, 1], graph.triples[:, 2]
+    people = np.zeros(len(graph.entities), bool)
+    people[heads[relations == relation]] = True
+    while True:
+        before = int(people.sum())
+        for side in (heads, tails):
+            with_people = np.bincount(relations[people[side]], minlength=len(graph.relations)) > 0
+            people[side[with_people[relations]]] = True
+        if int(people.sum()) == before:
+            return people
+
+
 def _digest(run: Run, terms: Terms) -> str:
-    """Of everything a list depends on; the size of the budget is not among it."""
+    """Of everything a list depends on (the size of the budget is not among it); raises if a file is not the certified one."""
     words = {key: value for key, value in sorted(vars(terms).items()) if key != "user_budget"}
-    total = hashlib.sha256(json.dumps(words).encode())
-    for name in (CONFIG, ENTITIES, RELATIONS, WEIGHTS, MARGINALS, VOCABULARY):
-        path = run.folder / name
-        if path.is_file():
-            with path.open("rb") as file:
-                total.update(hashlib.file_digest(file, "sha256").digest())
+    hashes = dict(run.certificate.get("hashes", {}))
+    for name, promised in hashes.items():
+        try:
+            with (run.folder / name).open("rb") as file:
+                found = hashlib.file_digest(file, "sha256").hexdigest()
+        except OSError:
+            found = "nothing"
+        if found != promised:
+            raise VerificationError(
+                f"{run.folder / name} is not the file the certificate speaks of: it was changed."
+            )
+    return hashlib.sha256(json.dumps([words, hashes], sort_keys=True).encode()).hexdigest()
+
+
+def _digest_of_tensors(tensors: Mapping[str, np.ndarray]) -> str:
+    total = hashlib.sha256()
+    for name, array in sorted(tensors.items()):
+        total.update(f"{name} {array.dtype} {array.shape} ".encode() + np.ascontiguousarray(array).tobytes())
     return total.hexdigest()

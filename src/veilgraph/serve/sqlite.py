@@ -27,6 +27,7 @@ class SqliteStore(Store):
             self.connection = sqlite3.connect(
                 place, timeout=PATIENCE, isolation_level=None, check_same_thread=False
             )
+            self.place, self.file = place, _identity(place)
             self.connection.execute("PRAGMA journal_mode=WAL")
             self.connection.execute("PRAGMA synchronous=FULL")
             self.connection.execute(
@@ -36,17 +37,24 @@ class SqliteStore(Store):
             raise InputError(f"{path} cannot be used as a store: {error}.") from None
 
     def run(self, sql: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
-        return self.connection.execute(sql, values).fetchall()
+        try:
+            return self.connection.execute(sql, values).fetchall()
+        except sqlite3.Error as error:
+            raise InputError(f"the store {self.place} cannot be used: {error}.") from None
 
     def whole(self) -> bool:
         found = {row[0] for row in self.run("SELECT name FROM sqlite_master WHERE type = 'table'")}
         return set(NAMES) <= found
 
     def begin(self) -> None:
-        self.connection.execute("BEGIN IMMEDIATE")
+        if _identity(self.place) != self.file:
+            raise InputError(
+                f"the store {self.place} was removed or replaced: what was spent is not known. Start again."
+            )
+        self.run("BEGIN IMMEDIATE")
 
     def commit(self) -> None:
-        self.connection.execute("COMMIT")
+        self.run("COMMIT")
 
     def rollback(self) -> None:
         if self.connection.in_transaction:
@@ -54,3 +62,12 @@ class SqliteStore(Store):
 
     def close(self) -> None:
         self.connection.close()
+
+
+def _identity(place: Path) -> tuple[int, int] | None:
+    """Which file it is, by whatever name."""
+    try:
+        found = place.stat()
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino

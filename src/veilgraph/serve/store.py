@@ -23,6 +23,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
+from pathlib import Path
 from typing import Any
 
 from veilgraph.errors import InputError, MissingExtraError
@@ -159,8 +160,7 @@ class Store(ABC):
         """A new key, told once: only its hash is kept. Keys are 256 random bits, so a plain hash cannot be searched."""
         if role not in ROLES:
             raise InputError(f"a role is one of {', '.join(ROLES)}; found {role!r}.")
-        if not name or len(name) > 100 or not name.isprintable():
-            raise InputError(f"a key needs a name of 1 to 100 printable characters, found {name!r}.")
+        _check_name(name)
         key = "veil_" + secrets.token_urlsafe(32)
         with self.alone():
             if self.run("SELECT name FROM keys WHERE name = ?", (name,)):
@@ -172,6 +172,7 @@ class Store(ABC):
 
     def remove_key(self, name: str) -> None:
         """It opens nothing any more."""
+        _check_name(name)
         with self.alone():
             if not self.run("SELECT name FROM keys WHERE name = ?", (name,)):
                 raise InputError(f"there is no key called {name!r}. See: veil serve key list")
@@ -184,11 +185,24 @@ class Store(ABC):
         }
 
 
+def _check_name(name: str) -> None:
+    if not name or len(name) > 100 or not name.isprintable():
+        raise InputError(f"a key has a name of 1 to 100 printable characters, found {name!a}.")
+
+
 def millionths(amount: float, rounding: str) -> int:
     """A decimal number as a whole one: costs are rounded up, limits down; no limit is one that is never reached."""
     if math.isinf(amount):
         return 1 << 62
     return int((Decimal(str(amount)) * MILLION).to_integral_value(rounding))
+
+
+def without_password(address: str) -> str:
+    """An address that may be shown: a path as it is, a URL without name, password and settings."""
+    scheme, there, rest = address.partition("://")
+    if not there:
+        return str(Path(address).resolve())
+    return f"{scheme}://{rest.partition('?')[0].rpartition('@')[2]}"
 
 
 def digest_of(key: str) -> str:

@@ -24,7 +24,7 @@ STRENGTHS: Mapping[bool, Mapping[str, tuple[str, ...]]] = {
         "random": tuple(f"random:keep={keep}" for keep in (9, 7, 5, 3, 0)),
         "shuffled, then random": tuple(f"shuffle,random:keep={keep}" for keep in (10, 7, 5, 3)),
         "popular": tuple(f"popular:keep={keep}" for keep in (9, 7, 5, 3)),
-        "exponential": tuple(f"exponential:budget={budget}" for budget in (300, 100, 50, 20, 5)),
+        "exponential": tuple(f"exponential:budget={budget}" for budget in (600, 200, 100, 40, 10)),
         "balanced": tuple(f"balanced:blend={blend}" for blend in (0, 0.2, 0.3, 0.4, 0.5, 0.6)),
         "balanced, flattened": tuple(
             f"balanced:blend={blend};flatten=0.4" for blend in (0, 0.2, 0.3, 0.4, 0.5)
