@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import signal
@@ -91,6 +92,7 @@ def test_a_kill_under_load_loses_no_spend(run: Run, store: str) -> None:
         charged = dict(connection.execute("SELECT person, SUM(cost) FROM answers GROUP BY person"))
     connection.close()
     assert spent == charged
+    spent = {json.loads(account)[1]: amount for account, amount in spent.items()}
     received = Counter(user for user, _, _ in got)
     assert all(spent[user] / 1e6 >= count for user, count in received.items())
     assert sum(spent.values()) / 1e6 <= len(got) + 16  # what was under way, at most
