@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from veilgraph.runs import Run
 
 TOGETHER = 256  # users scored at a time
-MANY = 4  # users for whom other cores are woken
 BLOCKS = min(4, os.cpu_count() or 1)  # of items, scored side by side
 
 
@@ -102,28 +101,40 @@ class Shelf:
             users, self.items, scores, held(self.history, self.relation, users, self.items), self.popularity
         )
 
+    @cached_property
+    def queries(self) -> np.ndarray:
+        """``[u, width]`` the query vectors of all users, of a model that is a dot product."""
+        parts = []
+        for start in range(0, len(self.users), 1 << 14):
+            who = torch.from_numpy(self.users[start : start + (1 << 14)].astype(np.int64))
+            with torch.no_grad():
+                made = query_vectors(
+                    self.run.model,
+                    self.run.parameters,
+                    who,
+                    torch.full_like(who, self.relation),
+                    side="tail",
+                    reciprocal=bool(self.run.config.reciprocal),
+                )
+            parts.append(made.numpy())
+        return np.concatenate(parts)
+
     def _score(self, who: Tensor, out: np.ndarray) -> None:
         """Scores of these users into ``[b, i]``; products of a block on each core."""
-        model, p, relation = self.run.model, self.run.parameters, torch.full_like(who, self.relation)
-        reciprocal = bool(self.run.config.reciprocal)
         if not self.blocks:
+            model, p, relation = self.run.model, self.run.parameters, torch.full_like(who, self.relation)
+            reciprocal = bool(self.run.config.reciprocal)
             out[:] = score_rows(
                 model, p, who, relation, self.rows, side="tail", reciprocal=reciprocal
             ).numpy()
         else:
-            with torch.no_grad():
-                query = query_vectors(model, p, who, relation, side="tail", reciprocal=reciprocal).numpy()
+            query = self.queries[np.searchsorted(self.users, who.numpy())]
             ends = np.cumsum([block.shape[1] for block in self.blocks])
 
             def product(block: np.ndarray, end: int) -> None:
                 out[:, end - block.shape[1] : end] = query @ block
 
-            if len(who) >= MANY:
-                list(_workers().map(product, self.blocks, ends))
-            else:  # a product with one vector at a time is quicker than with two or three
-                for row, one in zip(out, query):
-                    for block, end in zip(self.blocks, ends):
-                        np.dot(one, block, out=row[end - block.shape[1] : end])
+            list((_workers().map if len(who) > 1 else map)(product, self.blocks, ends))
         if self.bias is not None:
             out += self.bias.numpy()
 
