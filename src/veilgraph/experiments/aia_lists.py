@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from veilgraph.attack.attribute.frontier import REGIMES, STRENGTHS, picture
+from veilgraph.attack.attribute import REGIMES
+from veilgraph.attack.attribute.frontier import STRENGTHS, picture
 from veilgraph.experiments.experiment import Experiment, Results, Row, Scale
 from veilgraph.experiments.job import Job
 from veilgraph.load import Graph

@@ -43,10 +43,6 @@ class Attribute:
 class Source(Protocol):
     """Users and items with scores on demand: a ``Shelf``, or ``Offers`` of everybody."""
 
-    @property
-    def items(self) -> np.ndarray:
-        """Their ids."""
-
     def part(self, places: np.ndarray) -> Offers:
         """Scores of some users, by their places."""
 

@@ -29,7 +29,6 @@ from veilgraph.serve.service import Service
 
 PAGE = Path(__file__).with_name("page")
 FRONTIER = "frontier.svg"  # in the run folder, by veil attack attribute --frontier
-PUBLIC = {"/", "/healthz", "/metrics", "/docs", "/redoc", "/openapi.json"}
 Name = Annotated[str, Field(min_length=1, max_length=1000)]
 
 
@@ -76,7 +75,7 @@ def create(service: Service, *, rate: float = 1000.0, tell: Callable[[str], None
     clients = _clients(door)
     _ask(app, service, desk, metrics, clients)
     _tell(app, service, desk, metrics, clients)
-    routes = {getattr(route, "path", "") for route in app.routes} | PUBLIC
+    routes = {getattr(route, "path", "") for route in app.routes}
     app.add_middleware(Guard, metrics=metrics, routes=routes, tell=tell)
     return app
 

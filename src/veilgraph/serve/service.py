@@ -53,6 +53,7 @@ class Service:
     certificate: dict[str, Any]
     places: dict[str, int]  # where each user is who has enough left to offer, by name
     people: np.ndarray  # [entities] bool: users, and whatever stands where users stand
+    about_people: np.ndarray  # [relations] bool: people stand on a side of it
 
     @classmethod
     def open(
@@ -89,6 +90,7 @@ class Service:
         if not enough.any():
             raise UsageError(f"nobody has {needed} items left that a list could have. Lower --top.")
         names = run.entities.names(shelf.users)
+        people, about_people = people_of(open_, shelf.relation)
         service = cls(
             run=run,
             shelf=shelf,
@@ -98,7 +100,8 @@ class Service:
             digest=_digest(run, terms),
             certificate=run.certificate,
             places={name: place for place, name in enumerate(names) if enough[place]},
-            people=people_of(open_, shelf.relation),
+            people=people,
+            about_people=about_people,
         )
         if learns:
             service = replace(service, policy=service._learn(whole))
@@ -156,11 +159,6 @@ class Service:
     # --- answers ------------------------------------------------------------------------------------------------
     def _make(self, places: np.ndarray) -> list[list[str]]:
         offers = self.shelf.part(places)
-        free = int(offers.allowed(repeat=self.terms.known).sum(1).min())
-        if free < self.terms.top:
-            raise UsageError(
-                f"somebody has only {free} items that a list could have, and lists are of {self.terms.top}. Lower --top."
-            )
         lists = self.policy.lists(offers, places, top=self.terms.top, repeat=self.terms.known)
         names = self.run.entities.names(self.shelf.items[lists].ravel())
         return [names[i : i + self.terms.top] for i in range(0, len(names), self.terms.top)]
@@ -207,12 +205,10 @@ class Service:
             )
         if curator or (head is None) == (tail is None):
             return self.run.predict(head, relation, tail, top=top)
-        triples = readable(self.run, self.run.graph()).triples
-        sides = triples[triples[:, 1] == number][:, [0, 2]]
         given = self.run.entities.id(str(head if head is not None else tail))
-        if self.people[given] or self.people[sides].any():
+        if self.people[given] or self.about_people[number]:
             raise PrivacyError("what is said about a person is the sanitised list: ask /v1/recommend.")
-        found = self.run.predict(head, relation, tail, top=len(self.run.entities))
+        found = self.run.predict(head, relation, tail, top=top + int(self.people.sum()))
         ids = self.run.entities.ids(row["entity"] for row in found)
         kept = [row for row, person in zip(found, self.people[ids]) if not person][:top]
         return [{**row, "rank": rank} for rank, row in enumerate(kept, 1)]
@@ -249,19 +245,24 @@ class Service:
         }
 
 
-def people_of(graph: Graph, relation: int) -> np.ndarray:
+def people_of(graph: Graph, relation: int) -> tuple[np.ndarray, np.ndarray]:
     """``[entities]`` bool: heads of the relation from users to items, and all that stand on a side of any relation where
-    one of them stands. Rather too many than too few: what the model says about them is not for readers."""
+    one of them stands; ``[relations]`` bool: such relations.
+
+    Rather too many than too few: what the model says about them is not for readers.
+    """
     heads, relations, tails = graph.triples[:, 0], graph.triples[:, 1], graph.triples[:, 2]
     people = np.zeros(len(graph.entities), bool)
     people[heads[relations == relation]] = True
+    about = np.zeros(len(graph.relations), bool)
     while True:
         before = int(people.sum())
         for side in (heads, tails):
-            with_people = np.bincount(relations[people[side]], minlength=len(graph.relations)) > 0
+            with_people = np.bincount(relations[people[side]], minlength=len(about)) > 0
             people[side[with_people[relations]]] = True
+            about |= with_people
         if int(people.sum()) == before:
-            return people
+            return people, about
 
 
 def _digest(run: Run, terms: Terms) -> str:

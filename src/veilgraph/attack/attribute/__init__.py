@@ -26,6 +26,7 @@ from veilgraph.sanitise.people import Attribute, Policy
 
 FOLDS = 5
 DRAWS = 1000  # of the bootstrap
+REGIMES = {True: "lists may repeat known items", False: "new items only"}
 
 
 def attribute(
@@ -48,21 +49,24 @@ def attribute(
 
     Reads confidential data: the attribute of everybody. Releases: nothing; for the curator.
     """
+    chain = sanitisers(sanitise) if sanitise else []
+    offers, secret, extra, later = scene(run, name, graph, relation, knowledge)
+    return attack(
+        offers, secret, chain, extra, later, attacker=attacker, top=top, repeat=repeat, seed=seed
+    ) | {"sanitiser": sanitise or "none", "knowledge": knowledge, "lists": REGIMES[repeat]}
+
+
+def scene(
+    run: Run, name: str, graph: Graph | str | Path | None, relation: str | None, knowledge: str
+) -> tuple[Offers, Attribute, Knowledge, np.ndarray]:
+    """What a run offers, the secret of everybody, what the attacker knows beside lists, and what users took later."""
     found = run.graph(graph)
     refuse_a_recommender_that_knows(run, found, name)
     offers = offers_of(run, found, relation=relation, splits=("train", "valid"))
-    later = table_of(found, relation_of(found, relation), ("test",))[2] & ~offers.taken
-    chain = sanitisers(sanitise) if sanitise else []
-    secret = Attribute.read(found, name, offers.users)
-    between = found.relations[relation_of(found, relation)]
-    extra = knowledge_of(found, offers, (name, between), knowledge)
-    return attack(
-        offers, secret, chain, extra, later, attacker=attacker, top=top, repeat=repeat, seed=seed
-    ) | {
-        "sanitiser": sanitise or "none",
-        "knowledge": knowledge,
-        "lists": "may repeat known items" if repeat else "new items only",
-    }
+    number = relation_of(found, relation)
+    later = table_of(found, number, ("test",))[2] & ~offers.taken
+    extra = knowledge_of(found, offers, (name, found.relations[number]), knowledge)
+    return offers, Attribute.read(found, name, offers.users), extra, later
 
 
 def refuse_a_recommender_that_knows(run: Run, graph: Graph, name: str) -> None:

@@ -8,17 +8,15 @@ from typing import Any
 
 import numpy as np
 
-from veilgraph.attack.attribute import attack, refuse_a_recommender_that_knows
-from veilgraph.attack.attribute.knowledge import Knowledge, knowledge_of
+from veilgraph.attack.attribute import REGIMES, attack, scene
+from veilgraph.attack.attribute.knowledge import Knowledge
 from veilgraph.load.graph import Graph
-from veilgraph.recommend.offers import Offers, relation_of, table_of
-from veilgraph.recommend.shelf import offers_of
+from veilgraph.recommend.offers import Offers
 from veilgraph.report.page import lines
 from veilgraph.runs import Run
 from veilgraph.sanitise import sanitisers
 from veilgraph.sanitise.people import Attribute
 
-REGIMES = {True: "lists may repeat known items", False: "new items only"}
 STRENGTHS: Mapping[bool, Mapping[str, tuple[str, ...]]] = {
     True: {
         "random": tuple(f"random:keep={keep}" for keep in (9, 7, 5, 3, 0)),
@@ -105,13 +103,7 @@ def frontier(
 
     Reads confidential data: the attribute of everybody. Releases: nothing; for the curator.
     """
-    found = run.graph(graph)
-    refuse_a_recommender_that_knows(run, found, name)
-    offers = offers_of(run, found, relation=relation, splits=("train", "valid"))
-    number = relation_of(found, relation)
-    later = table_of(found, number, ("test",))[2] & ~offers.taken
-    secret = Attribute.read(found, name, offers.users)
-    extra = knowledge_of(found, offers, (name, found.relations[number]), knowledge)
+    offers, secret, extra, later = scene(run, name, graph, relation, knowledge)
     keeps = {
         family: [words for words in chains if _fits(words, top)]
         for family, chains in STRENGTHS[repeat].items()
