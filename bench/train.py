@@ -16,7 +16,8 @@ import torch
 from common import alternate, arguments, benchmark, finish, median, say, settings
 from peers import Training, parameters, scorer
 from veilgraph import models
-from veilgraph.evaluate import Ranker, summarise
+from veilgraph.evaluate.metrics import summarise
+from veilgraph.evaluate.ranking import Ranker
 from veilgraph.load import Graph
 from veilgraph.rng import Streams
 from veilgraph.train import complete_config

@@ -49,6 +49,27 @@ def read_tensors(path: Path) -> tuple[dict[str, Any], dict[str, str]]:
         return {name: file.get_tensor(name) for name in file.keys()}, dict(file.metadata() or {})  # noqa: SIM118
 
 
+def write_arrays(path: Path, arrays: Mapping[str, Any], metadata: Mapping[str, str] | None = None) -> None:
+    """Replace a safetensors file of NumPy arrays in one step; only its owner may read it."""
+    from safetensors.numpy import save
+
+    draft = path.with_name(path.name + ".tmp")
+    draft.unlink(missing_ok=True)
+    with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
+        file.write(save(dict(arrays), dict(metadata or {})))
+        file.flush()
+        os.fsync(file.fileno())
+    draft.replace(path)
+
+
+def read_arrays(path: Path) -> tuple[dict[str, Any], dict[str, str]]:
+    """The same as ``read_tensors``, as NumPy arrays and without PyTorch."""
+    from safetensors import safe_open
+
+    with safe_open(path, framework="np") as file:
+        return {name: file.get_tensor(name) for name in file.keys()}, dict(file.metadata() or {})  # noqa: SIM118
+
+
 def read_parquet(path: Path, columns: list[str] | None = None) -> Any:
     """A Parquet file as an Arrow table (without pandas, which pyarrow's own read_table brings along)."""
     import pyarrow.parquet as pq

@@ -8,7 +8,6 @@ tells it to keep them.
 from __future__ import annotations
 
 import ctypes
-import ctypes.util
 import importlib.util
 import os
 import sys
@@ -36,12 +35,17 @@ def prepare(threads: int | None = None) -> int:
     if torch.get_num_threads() != count:
         torch.set_num_threads(count)
     kernels.use_threads(count)
+    keep_memory()
+    return count
+
+
+def keep_memory() -> None:
+    """Tell the C library not to give blocks back."""
     if sys.platform == "linux":
-        library = ctypes.CDLL(ctypes.util.find_library("c") or "libc.so.6")
+        library = ctypes.CDLL(None)  # this process, its C library with it
         if hasattr(library, "mallopt"):
             library.mallopt(_MMAP_THRESHOLD, _KEEP)
             library.mallopt(_TRIM_THRESHOLD, _KEEP)
-    return count
 
 
 def import_later(name: str) -> ModuleType:

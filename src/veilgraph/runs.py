@@ -363,7 +363,7 @@ class Run:
         known: bool = False,
     ) -> list[dict[str, Any]]:
         """The best answers to (head, relation, ?) or (?, relation, tail) (see evaluate.predict)."""
-        from veilgraph.evaluate import predict
+        from veilgraph.evaluate.predict import predict
 
         return predict(self, head, relation, tail, top=top, known=known)
 

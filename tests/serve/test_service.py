@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -241,13 +243,27 @@ def test_first_requests_may_come_together(shop: Shop) -> None:
 def test_what_was_learnt_is_checked_and_learnt_again(run: Run, tmp_path: Path) -> None:
     terms = {"sanitise": "balanced:blend=0.1", "attribute": "is", "everyone_told": True, "top": 5}
     first = Shop(run, tmp_path, **terms).service
-    path = run.folder / f"policy-{first.digest[:16]}.safetensors"
+    path = run.folder / f"served-{first.digest[:16]}.safetensors"
     whole = path.read_bytes()
     everybody = np.arange(USERS)
     for damaged in (b"", whole[:100], whole[:-8] + b"\0" * 8):
         path.write_bytes(damaged)
         assert Shop(run, tmp_path, **terms).service._make(everybody) == first._make(everybody)
         assert path.read_bytes() == whole
+
+
+def test_a_second_start_needs_no_pytorch(run: Run, tmp_path: Path) -> None:
+    """Importing it takes longer than all the rest; questions about facts import it when they come."""
+    terms = {"sanitise": "balanced", "attribute": "is", "everyone_told": True, "top": 5}
+    first = Shop(run, tmp_path, **terms).service
+    script = (
+        "import json, sys; from veilgraph.serve.service import Service, Terms; from veilgraph.serve.store import open_store\n"
+        "service = Service.open(sys.argv[1], open_store(sys.argv[2]), Terms(**json.loads(sys.argv[3])))\n"
+        "print([service._make([0]), sorted({'torch', 'numba'} & set(sys.modules))])"
+    )
+    words = [sys.executable, "-c", script, run.folder, tmp_path / "warm.sqlite", json.dumps(terms)]
+    told = subprocess.run(words, capture_output=True, text=True, timeout=120, check=True).stdout
+    assert told == f"{[first._make(np.array([0])), []]}\n"
 
 
 def test_a_run_that_was_changed_is_not_served(run: Run, tmp_path: Path) -> None:
@@ -310,7 +326,7 @@ def test_lists_that_learn_are_learnt_once(run: Run, tmp_path: Path) -> None:
     with pytest.raises(PrivacyError, match="everyone-told"):
         Shop(run, tmp_path, sanitise="balanced", attribute="is", top=5)
     first = Shop(run, tmp_path, sanitise="balanced", attribute="is", everyone_told=True, top=5)
-    kept = run.folder / f"policy-{first.service.digest[:16]}.safetensors"
+    kept = run.folder / f"served-{first.service.digest[:16]}.safetensors"
     assert kept.stat().st_mode & 0o077 == 0
     before = kept.stat().st_mtime_ns
     second = Shop(run, tmp_path, sanitise="balanced", attribute="is", everyone_told=True, top=5)

@@ -11,16 +11,11 @@ import numpy as np
 
 from veilgraph import machine
 from veilgraph.errors import InputError
-from veilgraph.evaluate.metrics import by_class, by_relation, mapping_classes, summarise
-from veilgraph.evaluate.predict import predict
-from veilgraph.evaluate.ranking import Ranker, Ranks
 from veilgraph.files import write_json
 
 if TYPE_CHECKING:
     from veilgraph.load.graph import Graph
     from veilgraph.runs import Run
-
-__all__ = ["Ranker", "Ranks", "evaluate", "predict", "summarise"]
 
 
 def evaluate(
@@ -39,6 +34,9 @@ def evaluate(
     average rank; on a marked graph also apart for confidential and unrestricted statements. Also written to the run's
     metrics.json, which is for the curator.
     """
+    from veilgraph.evaluate.metrics import by_class, by_relation, mapping_classes, summarise
+    from veilgraph.evaluate.ranking import Ranker
+
     machine.prepare(threads)
     found = run.graph(graph)
     statements = found.split(split)

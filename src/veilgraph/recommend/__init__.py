@@ -49,10 +49,10 @@ def recommend(
 
 
 def readable(run: Run, graph: Graph) -> Graph:
-    """What lists of a run may be made from: everything where nothing is promised, unrestricted statements otherwise."""
+    """What lists of a run may be made from: everything where nothing was to be promised, unrestricted statements otherwise."""
     from veilgraph.mark import unrestricted
 
-    return graph if run.guarantee == "none" else unrestricted(graph)
+    return unrestricted(graph) if run.config.private or run.config.drop_confidential else graph
 
 
 def judge(

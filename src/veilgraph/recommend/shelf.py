@@ -1,4 +1,8 @@
-"""The shelf of a run: its users and items, who has what, and scores for as many users at a time as one likes."""
+"""The shelf of a run: its users and items, who has what, and scores for as many users at a time as one likes.
+
+Nothing here needs PyTorch but making query vectors (once, ``queries_of``) and models that are no dot product: a service that
+kept its query vectors starts without it.
+"""
 
 from __future__ import annotations
 
@@ -9,22 +13,29 @@ from functools import cache, cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
-import torch
-from torch import Tensor
 
 from veilgraph.errors import InputError
 from veilgraph.evaluate.answers import Answers
-from veilgraph.evaluate.scoring import query_vectors, score_rows
-from veilgraph.models.base import GenericModel
-from veilgraph.models.similarity import Dot
+from veilgraph.files import read_arrays
 from veilgraph.recommend.offers import Offers, relation_of, scaled
+from veilgraph.runs import ENTITIES
 
 if TYPE_CHECKING:
+    from torch import Tensor
+
     from veilgraph.load.graph import Graph
     from veilgraph.runs import Run
 
 TOGETHER = 256  # users scored at a time
 BLOCKS = min(4, os.cpu_count() or 1)  # of items, scored side by side
+
+
+@dataclass(frozen=True)
+class Queries:
+    """All that scoring needs of a model beside the vectors of the items."""
+
+    users: np.ndarray  # [u, width] the query vectors of all users; [0, 0] of a model that is no dot product
+    items: np.ndarray  # [i] what counts add to the score of an item; [0] if nothing
 
 
 @dataclass(frozen=True)
@@ -37,39 +48,38 @@ class Shelf:
     items: np.ndarray  # [i] entity ids, sorted
     history: Answers
     popularity: np.ndarray  # [i] how many people have an item
-    rows: Tensor  # [i, width] the vectors of the items, of a model that is no dot product
-    blocks: tuple[np.ndarray, ...]  # [width, part of i] of one that is: a few users are scored quicker so
-    bias: Tensor | None  # [i] what counts add to the score of an item
+    queries: Queries
+    blocks: tuple[np.ndarray, ...]  # [width, part of i] the vectors of the items, of a dot product
 
     @classmethod
     def of(
-        cls, run: Run, graph: Graph, *, relation: str | None = None, splits: tuple[str, ...] = ("train",)
+        cls,
+        run: Run,
+        graph: Graph,
+        *,
+        relation: str | None = None,
+        splits: tuple[str, ...] = ("train",),
+        queries: Queries | None = None,
     ) -> Shelf:
-        """Users and items of the training statements of a relation; what users have by these splits."""
+        """Users and items of the training statements of a relation; what users have by these splits.
+
+        ``queries`` are those of an earlier shelf of the same run, graph and relation, if somebody kept them.
+        """
         number = relation_of(graph, relation)
         own = graph.train[graph.train[:, 1] == number]
         if not len(own):
             raise InputError(f"no statement of {graph.relations[number]} to recommend from.")
         users, items = np.unique(own[:, 0]), np.unique(own[:, 2])
         history = history_of(graph, number, splits)
-        ids = torch.from_numpy(items.astype(np.int64))
-        p = run.parameters
-        bias = p.prior.gather(torch.tensor([number]), "tail", ids[None])[0] if p.prior is not None else None
         count = np.bincount(history.answers, minlength=len(run.entities))[items]
-        rows = p.entities.index_select(0, ids)
-        dot = isinstance(run.model.similarity, Dot) and not isinstance(run.model, GenericModel)
-        blocks = np.array_split(rows.numpy().T, BLOCKS, 1) if dot else []
-        return cls(
-            run,
-            number,
-            users,
-            items,
-            history,
-            count,
-            torch.empty(0) if dot else rows,
-            tuple(np.ascontiguousarray(block) for block in blocks),
-            bias,
-        )
+        if queries is None:
+            queries = queries_of(run, number, users, items)
+        blocks: list[np.ndarray] = []
+        if len(queries.users):
+            rows = read_arrays(run.folder / ENTITIES)[0]["rows"]
+            blocks = np.array_split(rows[items].T, BLOCKS, 1)
+        blocks = [np.ascontiguousarray(block) for block in blocks]
+        return cls(run, number, users, items, history, count, queries, tuple(blocks))
 
     def free(self, *, repeat: bool) -> np.ndarray:
         """``[u]`` how many items a list of each user could have."""
@@ -90,8 +100,7 @@ class Shelf:
         users = self.users[places]
         scores = np.empty((len(users), len(self.items)), np.float32)
         for start in range(0, len(users), TOGETHER):
-            who = torch.from_numpy(users[start : start + TOGETHER].astype(np.int64))
-            self._score(who, scores[start : start + TOGETHER])
+            self._score(places[start : start + TOGETHER], scores[start : start + TOGETHER])
         with np.errstate(invalid="ignore"):
             total = scores.sum()  # one that is none makes the sum none
         if not np.isfinite(total):
@@ -101,42 +110,68 @@ class Shelf:
             users, self.items, scores, held(self.history, self.relation, users, self.items), self.popularity
         )
 
-    @cached_property
-    def queries(self) -> np.ndarray:
-        """``[u, width]`` the query vectors of all users, of a model that is a dot product."""
-        parts = []
-        for start in range(0, len(self.users), 1 << 14):
-            who = torch.from_numpy(self.users[start : start + (1 << 14)].astype(np.int64))
-            with torch.no_grad():
-                made = query_vectors(
-                    self.run.model,
-                    self.run.parameters,
-                    who,
-                    torch.full_like(who, self.relation),
-                    side="tail",
-                    reciprocal=bool(self.run.config.reciprocal),
-                )
-            parts.append(made.numpy())
-        return np.concatenate(parts)
-
-    def _score(self, who: Tensor, out: np.ndarray) -> None:
+    def _score(self, places: np.ndarray, out: np.ndarray) -> None:
         """Scores of these users into ``[b, i]``; products of a block on each core."""
         if not self.blocks:
-            model, p, relation = self.run.model, self.run.parameters, torch.full_like(who, self.relation)
-            reciprocal = bool(self.run.config.reciprocal)
-            out[:] = score_rows(
-                model, p, who, relation, self.rows, side="tail", reciprocal=reciprocal
-            ).numpy()
+            out[:] = self._by_model(places)
         else:
-            query = self.queries[np.searchsorted(self.users, who.numpy())]
+            query = self.queries.users[places]
             ends = np.cumsum([block.shape[1] for block in self.blocks])
 
             def product(block: np.ndarray, end: int) -> None:
                 out[:, end - block.shape[1] : end] = query @ block
 
-            list((_workers().map if len(who) > 1 else map)(product, self.blocks, ends))
-        if self.bias is not None:
-            out += self.bias.numpy()
+            list((_workers().map if len(places) > 1 else map)(product, self.blocks, ends))
+        if len(self.queries.items):
+            out += self.queries.items
+
+    @cached_property
+    def _rows(self) -> Tensor:
+        """``[i, width]`` the vectors of the items, of a model that is no dot product."""
+        import torch
+
+        return self.run.parameters.entities.index_select(0, torch.from_numpy(self.items.astype(np.int64)))
+
+    def _by_model(self, places: np.ndarray) -> np.ndarray:
+        """``[b, i]`` scores of such a model, without what counts add."""
+        import torch
+
+        from veilgraph.evaluate.scoring import score_rows
+
+        who = torch.from_numpy(self.users[places].astype(np.int64))
+        relation, reciprocal = torch.full_like(who, self.relation), bool(self.run.config.reciprocal)
+        model, p = self.run.model, self.run.parameters
+        return score_rows(model, p, who, relation, self._rows, side="tail", reciprocal=reciprocal).numpy()
+
+
+def queries_of(run: Run, relation: int, users: np.ndarray, items: np.ndarray) -> Queries:
+    """Made by the model, once for all users."""
+    import torch
+
+    from veilgraph.evaluate.scoring import query_vectors
+    from veilgraph.models.base import GenericModel
+    from veilgraph.models.similarity import Dot
+
+    p, everybody = run.parameters, torch.from_numpy(users.astype(np.int64))
+    with torch.no_grad():
+        bias = np.empty(0, np.float32)
+        if p.prior is not None:
+            ids = torch.from_numpy(items.astype(np.int64))
+            bias = p.prior.gather(torch.tensor([relation]), "tail", ids[None])[0].numpy()
+        if isinstance(run.model, GenericModel) or not isinstance(run.model.similarity, Dot):
+            return Queries(np.empty((0, 0), np.float32), bias)
+        made = [
+            query_vectors(
+                run.model,
+                p,
+                who,
+                torch.full_like(who, relation),
+                side="tail",
+                reciprocal=bool(run.config.reciprocal),
+            ).numpy()
+            for who in torch.split(everybody, 1 << 14)
+        ]
+    return Queries(np.concatenate(made), bias)
 
 
 @cache

@@ -81,7 +81,7 @@ def prepare(
 
     if not rate > 0:
         raise UsageError(f"a rate is a positive number of requests a second, found {rate:g}.")
-    machine.prepare(1)  # the other cores are for the network and for other servers
+    machine.keep_memory()
     opened = open_store(store)
     keys = [role for _, role in opened.keys().values()]
     if not keys:
@@ -98,7 +98,7 @@ def prepare(
     limit = service.account(0.0)
     facts = {
         "address": f"http://{f'[{host}]' if ':' in host else host}:{address.getsockname()[1]}",
-        "run": f"{service.run.folder} ({service.run.config.model}, guarantee: {service.run.guarantee})",
+        "run": f"{service.run.folder} ({service.run.config.model}, guarantee: {service.certificate['guarantee']})",
         "lists": f"{service.terms.top} of {len(service.shelf.items):,} items, for {len(service.places):,} users; "
         + ("known items may repeat" if service.terms.known else "new items only"),
         "sanitiser": service.terms.sanitise or "none",

@@ -13,13 +13,14 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
 from safetensors import SafetensorError
 
+from veilgraph import machine
 from veilgraph.errors import PrivacyError, UsageError, VerificationError
-from veilgraph.files import read_tensors, write_tensors
+from veilgraph.files import read_arrays, write_arrays
 from veilgraph.load.graph import Graph
 from veilgraph.recommend import Shelf, readable
+from veilgraph.recommend.shelf import Queries
 from veilgraph.runs import Run
 from veilgraph.sanitise import epsilon, promise, sanitisers
 from veilgraph.sanitise.lists import learnt
@@ -69,9 +70,11 @@ class Service:
         run = replace(opened, held=opened.graph(graph))
         if not terms.user_budget > 0:
             raise UsageError(f"a budget is a positive number, found {terms.user_budget:g}.")
-        whole = run.graph()
+        whole, digest = run.graph(), _digest(run, terms)
         open_ = readable(run, whole)
-        shelf = Shelf.of(run, open_, relation=terms.relation, splits=tuple(open_.splits))
+        kept = _read_kept(_kept(run, digest))
+        queries = Queries(kept["queries"], kept["counts"]) if kept is not None else None
+        shelf = Shelf.of(run, open_, relation=terms.relation, splits=tuple(open_.splits), queries=queries)
         if terms.top < 1 or terms.top > len(shelf.items):
             raise UsageError(f"a list has between 1 and {len(shelf.items):,} items, found {terms.top}.")
         chain = sanitisers(terms.sanitise) if terms.sanitise else []
@@ -91,49 +94,27 @@ class Service:
             raise UsageError(f"nobody has {needed} items left that a list could have. Lower --top.")
         names = run.entities.names(shelf.users)
         people, about_people = people_of(open_, shelf.relation)
+        if kept is not None:
+            policy = Policy.of(chain, kept)
+        else:
+            policy = learnt(shelf, chain, whole, terms.attribute, everyone_told=terms.everyone_told)
+            _write_kept(_kept(run, digest), shelf, policy)
         service = cls(
             run=run,
             shelf=shelf,
-            policy=Policy(tuple(chain), np.full(len(shelf.users), -1), {}),
+            policy=policy,
             store=store,
             terms=terms,
-            digest=_digest(run, terms),
+            digest=digest,
             certificate=run.certificate,
             places={name: place for place, name in enumerate(names) if enough[place]},
             people=people,
             about_people=about_people,
         )
-        if learns:
-            service = replace(service, policy=service._learn(whole))
+        if not shelf.blocks:
+            machine.prepare(1)  # the other cores are for the network and for other servers
         service._make(np.flatnonzero(enough)[:1])  # what cannot be made is refused now
         return service
-
-    def _learn(self, whole: Graph) -> Policy:
-        """What sanitisers learn is learnt once and kept with the run, for the curator; a file that is damaged is made anew.
-
-        Its digest is against damage: who can write into the run folder could change the model as well.
-        """
-        path = self.run.folder / f"policy-{self.digest[:16]}.safetensors"
-        with suppress(OSError, SafetensorError):
-            found, about = read_tensors(path)
-            tensors = {name: tensor.numpy() for name, tensor in found.items()}
-            if about.get("digest") == _digest_of_tensors(tensors):
-                return Policy.of(self.policy.chain, tensors)
-        made = learnt(
-            self.shelf,
-            self.policy.chain,
-            whole,
-            self.terms.attribute,
-            everyone_told=self.terms.everyone_told,
-        )
-        tensors = {name: np.ascontiguousarray(array) for name, array in made.tensors().items()}
-        write_tensors(
-            path,
-            {name: torch.from_numpy(array) for name, array in tensors.items()},
-            {"digest": _digest_of_tensors(tensors)},
-        )
-        path.chmod(0o600)
-        return made
 
     # --- facts --------------------------------------------------------------------------------------------------
     @property
@@ -198,6 +179,7 @@ class Service:
         Confidential relations are refused to everybody. Readers cannot ask about people, nor are people among their
         answers: what the model says about a person is what the sanitised list is there to hide.
         """
+        machine.prepare(1)
         hidden, number = self.run.facts["may_be_confidential"], self.run.relations.id(relation)
         if hidden == "any" or relation in hidden:
             raise PrivacyError(
@@ -282,8 +264,34 @@ def _digest(run: Run, terms: Terms) -> str:
     return hashlib.sha256(json.dumps([words, hashes], sort_keys=True).encode()).hexdigest()
 
 
-def _digest_of_tensors(tensors: Mapping[str, np.ndarray]) -> str:
+def _kept(run: Run, digest: str) -> Path:
+    """Where a service keeps what it made at its first start."""
+    return run.folder / f"served-{digest[:16]}.safetensors"
+
+
+def _read_kept(path: Path) -> dict[str, np.ndarray] | None:
+    """Query vectors and what sanitisers learnt; None if there is no such file, or a damaged one.
+
+    Its digest is against damage: who can write into the run folder could change the model as well.
+    """
+    with suppress(OSError, SafetensorError):
+        arrays, about = read_arrays(path)
+        if about.get("digest") == _digest_of_arrays(arrays):
+            return arrays
+    return None
+
+
+def _write_kept(path: Path, shelf: Shelf, policy: Policy) -> None:
+    """For the curator only; a folder that cannot be written to only makes starting slower."""
+    arrays = {"queries": shelf.queries.users, "counts": shelf.queries.items, **policy.tensors()}
+    arrays = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
+    with suppress(OSError):
+        write_arrays(path, arrays, {"digest": _digest_of_arrays(arrays)})
+
+
+def _digest_of_arrays(arrays: Mapping[str, np.ndarray]) -> str:
     total = hashlib.sha256()
-    for name, array in sorted(tensors.items()):
-        total.update(f"{name} {array.dtype} {array.shape} ".encode() + np.ascontiguousarray(array).tobytes())
+    for name, array in sorted(arrays.items()):
+        total.update(f"{name} {array.dtype} {array.shape} ".encode())
+        total.update(np.ascontiguousarray(array).data)
     return total.hexdigest()
