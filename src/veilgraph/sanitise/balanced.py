@@ -8,7 +8,7 @@ from typing import ClassVar
 import numpy as np
 
 from veilgraph.errors import ConfigError, UsageError
-from veilgraph.recommend.offers import best_columns, scaled
+from veilgraph.recommend.offers import best_columns, scaled, without
 from veilgraph.sanitise.base import Request, Sanitiser
 
 
@@ -41,4 +41,4 @@ class Balanced(Sanitiser):
         mixed = request.eraser(self.seen(request.scores))
         if self.blend:
             mixed = (1 - self.blend) * scaled(mixed) + self.blend * scaled(request.eraser.mean[None, :])
-        return best_columns(np.where(request.allowed, mixed, -np.inf), request.size)
+        return best_columns(without(mixed, ~request.allowed), request.size)

@@ -11,7 +11,7 @@ from typing import ClassVar
 import numpy as np
 
 from veilgraph.errors import ConfigError
-from veilgraph.recommend.offers import best_columns
+from veilgraph.recommend.offers import best_columns, without
 from veilgraph.sanitise.erase import Eraser
 
 
@@ -33,7 +33,7 @@ class Request:
         """``[u, k]`` the lists as they are: the best, or what a sanitiser made of them."""
         if self.given is not None:
             return self.given
-        return best_columns(np.where(self.allowed, self.scores, -np.inf), self.size)
+        return best_columns(without(self.scores, ~self.allowed), self.size)
 
 
 @dataclass(frozen=True)

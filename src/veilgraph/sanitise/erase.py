@@ -21,22 +21,22 @@ FEWEST = 20  # people
 
 @dataclass(frozen=True)
 class Eraser:
-    """``scores − ((scores − mean) @ read) @ write``; in the mean every value of the attribute counts alike."""
+    """``scores − ((scores − mean) @ readᵀ) @ write``; in the mean every value of the attribute counts alike."""
 
     mean: np.ndarray  # [i]
-    read: np.ndarray  # [i, values]
+    read: np.ndarray  # [values, i]
     write: np.ndarray  # [values, i]
 
     def __call__(self, scores: np.ndarray) -> np.ndarray:
         """The scores of any people, erased."""
         for _ in range(2):  # the second time takes what single precision left of it
-            scores = scores - (scores @ self.read - self.usual) @ self.write
+            scores = scores - (scores @ self.read.T - self.usual) @ self.write
         return np.asarray(scores, np.float32)
 
     @cached_property
     def usual(self) -> np.ndarray:
         """What is read of the mean."""
-        return np.asarray(self.mean @ self.read)
+        return np.asarray(self.mean @ self.read.T)
 
     @classmethod
     def fit(cls, scores: np.ndarray, values: np.ndarray) -> Eraser:
@@ -59,7 +59,7 @@ class Eraser:
         cross = (inside * weight[:, None]).T @ told  # [d, values]
         solved = np.linalg.solve(covariance, cross)
         read = solved @ np.linalg.pinv(cross.T @ solved)
-        kept = (mean, basis @ read, cross.T @ basis.T)
+        kept = (mean, (basis @ read).T, cross.T @ basis.T)
         return cls(*(np.ascontiguousarray(array, np.float32) for array in kept))
 
 

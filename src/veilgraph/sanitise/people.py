@@ -93,15 +93,13 @@ class Policy:
         if not self.erasers:
             return sanitise(request, self.chain, seed)
         lists = np.empty((len(places), top), np.int64)
-        for number in np.unique(self.part[places]):
-            rows = np.flatnonzero(self.part[places] == number)
-            one = Request(
-                request.scores[rows],
-                request.allowed[rows],
-                top,
-                request.popularity,
-                self.erasers[int(number)],
-            )
+        whose = self.part[places]
+        for number in set(whose.tolist()):
+            rows = np.flatnonzero(whose == number)
+            scores, allowed = request.scores, request.allowed
+            if len(rows) < len(places):
+                scores, allowed = scores[rows], allowed[rows]
+            one = Request(scores, allowed, top, request.popularity, self.erasers[number])
             lists[rows] = sanitise(one, self.chain, seed)
         return lists
 

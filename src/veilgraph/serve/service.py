@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from decimal import ROUND_CEILING, ROUND_FLOOR
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -117,7 +118,7 @@ class Service:
         return service
 
     # --- facts --------------------------------------------------------------------------------------------------
-    @property
+    @cached_property
     def epsilon(self) -> float | None:
         """ε of one list."""
         return epsilon(self.policy.chain)
@@ -132,7 +133,7 @@ class Service:
         """What budgets are counted in."""
         return "lists" if self.epsilon is None else "ε"
 
-    @property
+    @cached_property
     def promise(self) -> str:
         """Of one list, in words."""
         return promise(self.policy.chain)
@@ -141,8 +142,12 @@ class Service:
     def _make(self, places: np.ndarray) -> list[list[str]]:
         offers = self.shelf.part(places)
         lists = self.policy.lists(offers, places, top=self.terms.top, repeat=self.terms.known)
-        names = self.run.entities.names(self.shelf.items[lists].ravel())
-        return [names[i : i + self.terms.top] for i in range(0, len(names), self.terms.top)]
+        return [[self.names[column] for column in row] for row in lists.tolist()]
+
+    @cached_property
+    def names(self) -> list[str]:
+        """Of the items."""
+        return self.run.entities.names(self.shelf.items)
 
     def recommend(self, asked: Sequence[tuple[str, int]]) -> list[Settled]:
         """Lists for (user, draw), charged and stored before they are returned; what was answered is repeated.
@@ -165,10 +170,9 @@ class Service:
         """The list as the model makes it, for curators. Nothing is charged: it must not be shown to others."""
         offers = self.shelf.part(np.array([self.places[user]]))
         columns = offers.best(self.terms.top, repeat=self.terms.known)[0]
-        names = self.run.entities.names(self.shelf.items[columns])
         return [
-            {"item": name, "rank": rank, "score": float(offers.scores[0, column])}
-            for rank, (name, column) in enumerate(zip(names, columns), 1)
+            {"item": self.names[column], "rank": rank, "score": float(offers.scores[0, column])}
+            for rank, column in enumerate(columns, 1)
         ]
 
     def predict(

@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import sqlite3
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +14,8 @@ from veilgraph.errors import InputError
 from veilgraph.serve.store import NAMES, Store
 
 PATIENCE = 30.0  # seconds to wait for another writer
+TIDY = 256  # commits, after which the log is moved into the database, beside the work
+LONGEST = 20_000  # pages of a log that a commit moves itself, while others wait: if tidying did not keep up
 
 
 class SqliteStore(Store):
@@ -24,17 +28,14 @@ class SqliteStore(Store):
             os.close(
                 os.open(place, os.O_RDWR | os.O_CREAT, 0o600)
             )  # for its owner only, from the first moment
-            self.connection = sqlite3.connect(
-                place, timeout=PATIENCE, isolation_level=None, check_same_thread=False
-            )
+            self.connection = _connect(place)
             self.place, self.file = place, _identity(place)
             self.connection.execute("PRAGMA journal_mode=WAL")
             self.connection.execute("PRAGMA synchronous=FULL")
-            self.connection.execute(
-                "PRAGMA wal_autocheckpoint=10000"
-            )  # pages: rarely, for it makes somebody wait
+            self.connection.execute(f"PRAGMA wal_autocheckpoint={LONGEST}")
         except (OSError, sqlite3.Error) as error:
             raise InputError(f"{path} cannot be used as a store: {error}.") from None
+        self.commits, self.tidier = 0, ThreadPoolExecutor(1, "tidy")
 
     def run(self, sql: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
         try:
@@ -55,13 +56,26 @@ class SqliteStore(Store):
 
     def commit(self) -> None:
         self.run("COMMIT")
+        self.commits += 1
+        if self.commits % TIDY == 0:
+            self.tidier.submit(self._tidy)
+
+    def _tidy(self) -> None:
+        """Nobody waits for it, and nothing is lost if it fails: what is in the log is on disk already."""
+        with suppress(sqlite3.Error), closing(_connect(self.place)) as connection:
+            connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
 
     def rollback(self) -> None:
         if self.connection.in_transaction:
             self.connection.execute("ROLLBACK")
 
     def close(self) -> None:
+        self.tidier.shutdown(wait=True)
         self.connection.close()
+
+
+def _connect(place: Path) -> sqlite3.Connection:
+    return sqlite3.connect(place, timeout=PATIENCE, isolation_level=None, check_same_thread=False)
 
 
 def _identity(place: Path) -> tuple[int, int] | None:

@@ -110,10 +110,13 @@ class Store(ABC):
         most, settled = millionths(limit, ROUND_FLOOR), []
         with self.alone():
             for one in questions:
-                found = self.run("SELECT answer FROM answers WHERE question = ?", (one.digest,))
-                spent = self._spent(one.person)
-                if found:
-                    settled.append(Settled(json.loads(found[0][0]), spent / MILLION, True))
+                [(found, known)] = self.run(
+                    "SELECT (SELECT answer FROM answers WHERE question = ?), (SELECT spent FROM people WHERE person = ?)",
+                    (one.digest, one.person),
+                )
+                spent = int(known or 0)
+                if found is not None:
+                    settled.append(Settled(json.loads(found), spent / MILLION, True))
                     continue
                 cost = millionths(one.cost, ROUND_CEILING)
                 if one.answer is None or spent + cost > most:
