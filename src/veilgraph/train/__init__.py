@@ -24,7 +24,7 @@ from veilgraph.train.plan import OrdinaryPlan, refuse
 from veilgraph.train.session import regime, run_training, visible
 from veilgraph.train.state import CHECKPOINT
 
-__all__ = ["complete_config", "resume", "train"]
+__all__ = ["begin", "complete_config", "resume", "train"]
 
 
 def complete_config(graph: Graph, settings: TrainConfig | dict[str, Any]) -> tuple[TrainConfig, str]:
@@ -53,6 +53,23 @@ def train(
 
     Reads confidential data: every training statement; with ``drop_confidential`` none. Releases: the vectors; with
     ``epsilon`` under the guarantee in the run's certificate, otherwise without any.
+    """
+    run = begin(graph, marks, out=out, explain=explain, one_of_several=one_of_several, **settings)
+    return _finish(run, run.graph(), listener, checkpoint_seconds)
+
+
+def begin(
+    graph: Graph | str | Path,
+    marks: Marks | None = None,
+    *,
+    out: str | Path,
+    explain: Any = None,
+    one_of_several: bool = False,
+    **settings: Any,
+) -> Run:
+    """The run folder of a training before its first step: every setting chosen, what it will promise on the ledger.
+
+    Reads confidential data: how many units there are, in a private training. Releases: that number with noise, charged.
     """
     graph = load(graph)
     graph = graph if marks is None else graph.with_marks(marks)
@@ -106,7 +123,7 @@ def train(
         return settled, facts
 
     run = Run.create(out, graph, settle, open_data=regime(config) == "none")
-    return _finish(run, graph, listener, checkpoint_seconds)
+    return replace(run, held=graph)
 
 
 def resume(

@@ -54,17 +54,20 @@ def run_epochs(
     folder: Path | None,
     *,
     epochs: int,
+    until: int | None = None,
     listener: Listener | None = None,
     checkpoint_seconds: float = CHECKPOINT_SECONDS,
 ) -> None:
     """Take the plan's steps from where the state is to the end of the last epoch, or until validation stalls.
+
+    ``until`` pauses after an earlier epoch: the training is not over, and goes on when called again.
 
     Reads confidential data: whatever the plan reads. Releases: nothing by itself; the plan flushes its noise before
     anything is saved, averaged or compared.
     """
     clock = _Clock(folder, plan, state, checkpoint_seconds)
     with torch.no_grad():
-        while not state.finished and state.epoch < epochs:
+        while not state.finished and state.epoch < (epochs if until is None else until):
             record = _epoch(plan, state, config, epochs, listener, clock)
             if validation.due(state.epoch) or (state.epoch == epochs and validation.wanted):
                 plan.flush(state.parameters)

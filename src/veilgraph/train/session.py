@@ -7,7 +7,9 @@ private     unrestricted statements as ever, confidential ones with noise
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
@@ -27,6 +29,9 @@ from veilgraph.train.priors import attach_prior, leave_it_to_prior
 from veilgraph.train.private.marginals import counting_of
 from veilgraph.train.state import TrainingState
 
+if TYPE_CHECKING:
+    from veilgraph.train.private.plan import PrivatePlan
+
 
 def regime(config: TrainConfig) -> str:
     """none, dropped or private."""
@@ -38,6 +43,72 @@ def regime(config: TrainConfig) -> str:
 def visible(graph: Graph, config: TrainConfig) -> Graph:
     """The statements an ordinary step may read in this regime."""
     return graph if regime(config) == "none" else unrestricted(graph)
+
+
+@dataclass
+class Session:
+    """A training that was begun: everything its steps need, from the start or from the folder's checkpoint."""
+
+    graph: Graph
+    public: Graph  # what an ordinary step may read
+    config: TrainConfig
+    folder: Path | None
+    units: float  # a noisy number
+    streams: Streams
+    model: Model
+    state: TrainingState
+
+    @classmethod
+    def open(
+        cls, graph: Graph, config: TrainConfig, folder: Path | None = None, units: float = 0.0
+    ) -> Session:
+        """Reads confidential data: for the counts of a prior, charged. Releases: nothing by itself."""
+        machine.prepare(config.threads)
+        streams = Streams(config.seed)
+        public = visible(graph, config)
+        model = models.create(config.model, config.dimension or 1, norm=config.norm)
+        model.prepare(public.train, len(graph.relations))
+        private = config.private_optimiser or "sgd" if regime(config) == "private" else None
+        state = TrainingState.fresh(graph, model, config, streams, private)
+        if private is not None and model.silent_at_zero:
+            _silence(state, graph, config)
+        if config.prior == "marginals":
+            counting = counting_of(graph, units)
+            attach_prior(graph, public, config, state, folder, counting, model.silent_at_zero)
+            if private is not None and not config.private_steps and not len(public.train):
+                leave_it_to_prior(state, model)
+        if folder is not None:
+            state.restore(folder)
+        return cls(graph, public, config, folder, units, streams, model, state)
+
+    @property
+    def private(self) -> bool:
+        """Whether confidential statements are learnt from, with noise."""
+        return regime(self.config) == "private"
+
+    @property
+    def ledger(self) -> Ledger:
+        """Of a private training; refused if it holds less than the checkpoint says was spent."""
+        assert self.folder is not None, "a private training needs a ledger"
+        found = Ledger(self.folder / LEDGER)
+        if not found.lines or (self.state.ledger and not found.continues(self.state.ledger)):
+            raise VerificationError(
+                f"{self.folder / LEDGER} holds less than was spent before the checkpoint: nothing more may be spent. "
+                "Train anew."
+            )
+        return found
+
+    def ordinary_plan(self) -> OrdinaryPlan:
+        """Of the statements that may be read as they are."""
+        return OrdinaryPlan(self.public, self.model, self.config, self.streams)
+
+    def private_plan(self, public: Graph, epochs: int) -> PrivatePlan:
+        """Of the confidential statements, and of these others; private steps are spread over so many epochs."""
+        from veilgraph.train.private.setup import private_plan
+
+        return private_plan(
+            self.graph, public, self.model, self.config, self.streams, self.ledger, self.units, epochs
+        )
 
 
 def run_training(
@@ -54,23 +125,9 @@ def run_training(
     Reads confidential data: in regime ``none`` every statement, in ``private`` through the plan alone, in ``dropped``
     none. Releases: the state it returns, with the guarantee of the regime.
     """
-    machine.prepare(config.threads)
-    streams = Streams(config.seed)
-    public = visible(graph, config)
-    model = models.create(config.model, config.dimension or 1, norm=config.norm)
-    model.prepare(public.train, len(graph.relations))
-    private = config.private_optimiser or "sgd" if regime(config) == "private" else None
-    state = TrainingState.fresh(graph, model, config, streams, private)
-    if private is not None and model.silent_at_zero:
-        _silence(state, graph, config)
-    if config.prior == "marginals":
-        attach_prior(graph, public, config, state, folder, counting_of(graph, units), model.silent_at_zero)
-        if private is not None and not config.private_steps and not len(public.train):
-            leave_it_to_prior(state, model)
-    if folder is not None:
-        state.restore(folder)
-    validation = Validation(public, model, config, streams)
-    epochs = config.epochs or 0
+    session = Session.open(graph, config, folder, units)
+    state, public, epochs = session.state, session.public, config.epochs or 0
+    validation = Validation(public, session.model, config, session.streams)
 
     def run(plan: Plan, epochs: int) -> None:
         run_epochs(
@@ -84,27 +141,21 @@ def run_training(
             checkpoint_seconds=checkpoint_seconds,
         )
 
-    if private is None:
-        run(OrdinaryPlan(public, model, config, streams), epochs)
-        return state, model
-    from veilgraph.train.private.setup import private_plan
-
-    assert folder is not None, "a private training needs a ledger"
-    ledger = Ledger(folder / LEDGER)
-    if not ledger.lines or (state.ledger and not ledger.continues(state.ledger)):
-        raise VerificationError(
-            f"{folder / LEDGER} holds less than was spent before the checkpoint: nothing more may be spent. Train anew."
-        )
+    if not session.private:
+        run(session.ordinary_plan(), epochs)
+        return state, session.model
+    assert folder is not None
+    ledger = session.ledger
     first = config.order == "unrestricted-first" and len(public.train) > 0
     if first and state.phase == 0:
-        run(OrdinaryPlan(public, model, config, streams), epochs)
+        run(session.ordinary_plan(), epochs)
         state.next_phase()
         state.ledger = ledger.mark
         state.save(folder)
     if first:
         validation.wanted, public, epochs = False, public.with_splits({}), 1
-    run(private_plan(graph, public, model, config, streams, ledger, units, epochs), epochs)
-    return state, model
+    run(session.private_plan(public, epochs), epochs)
+    return state, session.model
 
 
 def _silence(state: TrainingState, graph: Graph, config: TrainConfig) -> None:

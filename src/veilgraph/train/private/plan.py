@@ -145,23 +145,36 @@ class PrivatePlan:
     def _pay(self) -> bool:
         """Have the next step on the ledger, and on disk, before it is taken; False if the budget does not allow it."""
         if self.paid == 0:
-            if self.left is None:  # once: every later charge is one of these
-                self.left = self.config.private_steps or 0
-                if self.config.epsilon is not None and self.ledger.private and self.guarantee == "dp":
-                    budget, delta = self.config.epsilon, self.config.delta or 0.0
-                    self.left = steps_left(self.ledger.events, self.event, budget, delta, self.left)
-            wanted = min(self.block, self.left)
-            if not wanted:
+            if not self._charge(self.block):
                 return False
-            self.left -= wanted
             self.block = min(
                 2 * self.block, max(1, (self.config.private_steps or 0) // BLOCKS)
             )  # public: no clock
-            self.ledger.charge(
-                repeated(wanted, self.event), f"{wanted} private steps ({self.mechanism.name})"
-            )
-            self.paid = wanted
         self.paid -= 1
+        return True
+
+    def pay_epochs(self, first: int, last: int) -> bool:
+        """Have the steps of these epochs (``last`` not among them) on the ledger; False if the budget allows no step at all.
+
+        For a training that is stopped and rebuilt between epochs: nothing is paid for that is not taken.
+        """
+        total = self.config.private_steps or 0
+        steps = total * last // self.epochs - total * first // self.epochs - self.paid
+        return steps <= 0 or self._charge(steps)
+
+    def _charge(self, steps: int) -> bool:
+        """Pay for so many steps, or for as many as the budget allows; whether that is any."""
+        if self.left is None:  # once: every later charge is one of these
+            self.left = self.config.private_steps or 0
+            if self.config.epsilon is not None and self.ledger.private and self.guarantee == "dp":
+                budget, delta = self.config.epsilon, self.config.delta or 0.0
+                self.left = steps_left(self.ledger.events, self.event, budget, delta, self.left)
+        wanted = min(steps, self.left)
+        if not wanted:
+            return False
+        self.left -= wanted
+        self.ledger.charge(repeated(wanted, self.event), f"{wanted} private steps ({self.mechanism.name})")
+        self.paid += wanted
         return True
 
     def _settle_clip(self, p: Parameters) -> None:
