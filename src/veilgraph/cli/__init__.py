@@ -25,6 +25,7 @@ VERBS = {
     "attack": "Attack a run: membership of statements, attributes from recommendations.",
     "sanitise": "Lists of recommendations that tell less about a hidden attribute.",
     "serve": "Sanitised lists over HTTP, with keys and a budget for every person.",
+    "federate": "Institutions learn together; nobody's statements leave them.",
     "report": "One page about runs: the promise in words, utility, attacks, a map.",
     "tune": "Search for good settings.",
     "export": "Write the vectors for other tools.",

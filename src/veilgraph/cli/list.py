@@ -1,4 +1,4 @@
-"""veil list models|mechanisms|attacks|sanitisers|losses|optimisers|readers|mappings|formats|datasets|experiments|settings"""
+"""veil list models|mechanisms|attacks|sanitisers|strategies|losses|optimisers|readers|mappings|formats|datasets|experiments|settings"""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ KINDS = (
     "mechanisms",
     "attacks",
     "sanitisers",
+    "strategies",
     "losses",
     "optimisers",
     "readers",
@@ -51,6 +52,12 @@ def _mechanisms() -> list[dict[str, Any]]:
     from veilgraph.train.private.mechanisms import available
 
     return [{"name": n, "what": str(m.__doc__), "guarantee": m.guarantee} for n, m in available().items()]
+
+
+def _strategies() -> list[dict[str, Any]]:
+    from veilgraph.federate.strategies import available
+
+    return [{"name": n, "what": str(s.__doc__)} for n, s in available().items()]
 
 
 def _attacks() -> list[dict[str, Any]]:

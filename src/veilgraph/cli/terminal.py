@@ -97,6 +97,26 @@ class RankingProgress:
             note(f"{self.done:,} queries ranked, {self.done / (now - self.began):,.0f} a second")
 
 
+class RoundProgress:
+    """A line now and then while rounds go on."""
+
+    def __init__(self, every: float = 5.0) -> None:
+        self.every, self.told = every, 0.0
+
+    def __call__(self, progress: Any) -> None:
+        mrr = f", validation MRR {progress.mrr:.3f}" if progress.mrr is not None else ""
+        left = f", {_duration(progress.seconds_left)} left" if progress.round < progress.rounds else ""
+        self.line(
+            progress.round, progress.rounds, f"{progress.came} of {progress.clients} clients{mrr}{left}"
+        )
+
+    def line(self, number: int, of: int, text: str) -> None:
+        now = time.monotonic()
+        if now - self.told > self.every or number == of:
+            self.told = now
+            note(f"round {number} of {of}: {text}")
+
+
 def _duration(seconds: float) -> str:
     if seconds < 60:
         return f"{seconds:.0f} s"

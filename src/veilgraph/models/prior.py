@@ -67,6 +67,14 @@ class Prior:
         by_cell = torch.repeat_interleave(factor, self.starts.diff())
         return Prior(self.relations, self.entities, None, self.starts, self.ids, self.values * by_cell)
 
+    def widened(self, more: int) -> Prior:
+        """The same for so many entities more, of which nothing was ever counted."""
+        entities = self.entities + more
+        if self.table is None:
+            return Prior(self.relations, entities, None, self.starts, self.ids, self.values)
+        least = self.table.amin(1, keepdim=True).expand(-1, more)
+        return Prior(self.relations, entities, torch.cat([self.table, least], 1))
+
     def tensors(self) -> dict[str, Tensor]:
         """What a file holds."""
         named = {"table": self.table, "starts": self.starts, "ids": self.ids, "values": self.values}

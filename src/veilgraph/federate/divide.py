@@ -1,0 +1,74 @@
+"""One graph for several clients, to rehearse a federation: every statement goes to one client, none is lost."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+
+from veilgraph.errors import InputError, UsageError
+from veilgraph.load.graph import Graph
+from veilgraph.load.vocabulary import Vocabulary
+from veilgraph.rng import Streams, uniform
+
+WAYS = ("relation", "entity", "random")
+
+
+def divide(graph: Graph, clients: int, *, by: str = "relation", seed: int = 0) -> dict[str, Graph]:
+    """Graphs by client's name, each with the names that its own statements use.
+
+    ``relation``: every relation is at one client (as in FedE). ``entity``: a statement is where its head is. ``random``: a
+    statement is anywhere. Splits stay as they are; a client's valid and test keep statements whose names its train has.
+
+    Reads confidential data: all of it. Releases: nothing; the curator gives each client its part.
+    """
+    if graph.marks is not None:
+        raise UsageError(
+            "divide a graph first and mark the clients' graphs then: marks are each client's own."
+        )
+    if by not in WAYS:
+        raise UsageError(f"a graph is divided by one of {', '.join(WAYS)}; found {by!r}.")
+    if not 2 <= clients <= 10_000:
+        raise UsageError(f"a federation has 2 to 10,000 clients, found {clients}.")
+    parts = {}
+    owner = _owner_of(graph, clients, by, seed)
+    for number in range(clients):
+        splits = {name: rows[owner(rows) == number] for name, rows in graph.splits.items()}
+        if not len(splits.get("train", ())):
+            raise InputError(
+                f"client {number} of {clients} would have no training statement: use fewer clients."
+            )
+        parts[f"client{number}"] = _own_names(graph, splits)
+    return parts
+
+
+def _owner_of(graph: Graph, clients: int, by: str, seed: int):  # type: ignore[no-untyped-def]
+    """A function from statements to the numbers of their clients."""
+    if by == "random":
+        return lambda rows: (uniform(graph.keys(rows), seed, "divide") * clients).astype(np.int64)
+    column, count = (1, len(graph.relations)) if by == "relation" else (0, len(graph.entities))
+    weight = np.bincount(graph.train[:, column], minlength=count)
+    order = Streams(seed).numpy("split", 2).permutation(count)
+    order = order[np.argsort(-weight[order], kind="stable")]
+    place = np.arange(count)
+    there_and_back = np.where(place // clients % 2 == 0, place % clients, clients - 1 - place % clients)
+    owner = np.empty(count, np.int64)
+    owner[order] = there_and_back  # the heaviest ones in turn, so that parts are of about one size
+    return lambda rows: owner[rows[:, column]]
+
+
+def _own_names(graph: Graph, splits: dict[str, np.ndarray]) -> Graph:
+    train = splits["train"]
+    entities, relations = np.unique(train[:, [0, 2]]), np.unique(train[:, 1])
+    kept = {}
+    for name, rows in splits.items():
+        known = np.isin(rows[:, [0, 2]], entities).all(1) & np.isin(rows[:, 1], relations)
+        rows = rows[known]
+        columns = [
+            np.searchsorted(ids, rows[:, i]) for i, ids in ((0, entities), (1, relations), (2, entities))
+        ]
+        kept[name] = np.stack(columns, 1).astype(np.int32)
+    return Graph(
+        Vocabulary(graph.entities.array.take(pa.array(entities))),
+        Vocabulary(graph.relations.array.take(pa.array(relations)), "relation"),
+        kept,
+    )

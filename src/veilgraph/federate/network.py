@@ -1,0 +1,251 @@
+"""A federation between machines: Flower's SuperLink and SuperNodes as processes of ours, over TLS, every node with its key.
+
+Telemetry, looking for updates and installing anything at run time are off. A SuperNode starts a process for every message
+(Flower's isolation), so a round costs some seconds more than in one process; clients keep all they need on disk.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from veilgraph.errors import InputError, RunError, UsageError
+from veilgraph.federate.keys import certificates
+from veilgraph.federate.names import read_secret
+from veilgraph.federate.terms import Terms
+from veilgraph.files import read_lines, write_json, write_text
+
+LINK = "veil"
+OVER = "over.json"  # in the server's folder: written by its app when all rounds are done, or why not
+STARTING = 60.0  # seconds for a SuperLink to answer
+APP = """[project]
+name = "veilgraph-federation"
+version = "1.0.0"
+description = "One federation"
+license = "Apache-2.0"
+dependencies = []
+
+[tool.flwr.app]
+publisher = "veilgraph"
+
+[tool.flwr.app.components]
+serverapp = "veilgraph.federate.server_app:app"
+clientapp = "veilgraph.federate.client_app:app"
+
+[tool.flwr.app.config]
+"""
+
+
+def serve(
+    folder: str | Path, clients: Sequence[str | Path], *, host: str, port: int
+) -> Iterator[dict[str, Any]]:
+    """Run a SuperLink for these clients (their public keys); yields its facts once it answers, then waits until it ends."""
+    place = Path(folder).resolve()
+    for key in clients:
+        if not Path(key).is_file():
+            raise InputError(
+                f"there is no key {key}: a client makes one with veil federate key FILE, and gives you FILE.pub."
+            )
+    ca, certificate, own = certificates(place / "tls", host)
+    (place / "home").mkdir(parents=True, exist_ok=True)
+    address = f"{host}:{port}"
+    link = {"address": address, "root-certificates": str(ca)}
+    lines = [f"{key} = {json.dumps(value)}" for key, value in link.items()]
+    write_text(
+        place / "home" / "config.toml",
+        "\n".join([f'[superlink]\ndefault = "{LINK}"\n', f"[superlink.{LINK}]", *lines, ""]),
+    )
+    words: list[object] = [
+        "flower-superlink",
+        "--ssl-ca-certfile",
+        ca,
+        "--ssl-certfile",
+        certificate,
+        "--ssl-keyfile",
+        own,
+    ]
+    words += ["--enable-supernode-auth", "--disable-runtime-dependency-installation"]
+    words += ["--host", host, "--port", port, "--database", place / "link.sqlite"]
+    with _process(words, place / "home", place / "link.log") as process:
+        _wait_for(process, host, port, place / "link.log")
+        for key in clients:
+            _register(Path(key), place / "home")
+        yield {"address": address, "certificate": str(ca), "clients": len(clients), "folder": str(place)}
+        process.wait()
+
+
+def join(
+    address: str,
+    folder: str | Path,
+    *,
+    name: str,
+    graph: str | Path,
+    key: str | Path,
+    certificate: str | Path,
+    secret: str | Path,
+    own: dict[str, Any],
+) -> Iterator[dict[str, Any]]:
+    """Run a SuperNode: a client that answers the server until it is stopped; yields its facts, then waits.
+
+    Reads confidential data: through the client's plan, when the server asks for rounds. Releases: rows, as its certificate says.
+    """
+    for what, path in (("graph", graph), ("key", key), ("certificate", certificate)):
+        if not Path(path).exists():
+            raise InputError(f"there is no {what} {path}.")
+    read_secret(secret)
+    place = Path(folder).resolve()
+    home = place.parent / f".{place.name}-node"
+    home.mkdir(parents=True, exist_ok=True)
+    about = {"name": name, "graph": str(Path(graph).resolve()), "folder": str(place)}
+    about |= {"secret": str(Path(secret).resolve()), "own": json.dumps(own)}
+    write_json(home / "node.json", about, mode=0o600)
+    words: list[object] = ["flower-supernode", "--root-certificates", certificate, "--superlink", address]
+    words += ["--auth-supernode-private-key", key, "--node-config", f'config="{home / "node.json"}"']
+    words += ["--host", "127.0.0.1", "--port", _free_port()]
+    with _process(words, home, home / "node.log") as process:
+        yield {"server": address, "name": name, "run": str(place), "log": str(home / "node.log")}
+        process.wait()
+        if process.returncode not in (0, -signal.SIGTERM, -signal.SIGINT):
+            raise RunError(f"the client stopped: {_last_words(home / 'node.log')}")
+
+
+def run(
+    folder: str | Path, terms: Terms, clients: int, *, patience: float = 600.0, waiting: float = 600.0
+) -> Iterator[dict[str, Any]]:
+    """Have the SuperLink that ``serve`` runs in this folder carry out a federation; yields the trace, line by line."""
+    place = Path(folder).resolve()
+    if not (place / "home" / "config.toml").is_file():
+        raise UsageError(
+            f"{place} is not the folder of a server. Start one with: veil federate serve {folder} --client KEY.pub"
+        )
+    (place / "server").mkdir(parents=True, exist_ok=True)
+    (place / "server" / OVER).unlink(missing_ok=True)
+    given = {"folder": str(place / "server"), "clients": clients, "terms": terms.text()}
+    given |= {"patience": float(patience), "waiting": float(waiting)}
+    (place / "app").mkdir(exist_ok=True)
+    config = "".join(f"{key} = {json.dumps(value)}\n" for key, value in given.items())
+    write_text(place / "app" / "pyproject.toml", APP + config)
+    told = _flwr(["run", str(place / "app"), LINK, "--format", "json"], place / "home")
+    number = str(told["run-id"])
+    seen, looked = len(read_lines(place / "server" / "trace.jsonl")), time.monotonic()
+    while True:
+        lines = read_lines(place / "server" / "trace.jsonl")
+        yield from lines[seen:]
+        seen = len(lines)
+        if (place / "server" / OVER).exists():
+            over = json.loads((place / "server" / OVER).read_text(encoding="utf-8"))
+            if "error" in over:
+                raise RunError(f"the federation stopped: {over['error']}")
+            yield over
+            return
+        if time.monotonic() - looked > 20:
+            looked = time.monotonic()
+            found = _flwr(["list", LINK, "--run-id", number, "--format", "json"], place / "home")
+            status = str(found["runs"][0]["status"]) if found.get("runs") else "unknown"
+            if status.startswith("finished") and not (place / "server" / OVER).exists():
+                raise RunError(
+                    f"the federation stopped ({status}). See {place / 'link.log'}; running again continues it."
+                )
+        time.sleep(0.5)
+
+
+# --- processes ----------------------------------------------------------------------------------------------------
+def _environment(home: Path) -> dict[str, str]:
+    return {
+        **os.environ,
+        "PATH": os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")]),
+        "FLWR_HOME": str(home),
+        "FLWR_TELEMETRY_ENABLED": "0",
+        "FLWR_DISABLE_UPDATE_CHECK": "1",
+        "OMP_NUM_THREADS": os.environ.get("OMP_NUM_THREADS", "1"),
+        "NO_COLOR": "1",
+    }
+
+
+@contextmanager
+def _process(words: Sequence[object], home: Path, log: Path) -> Iterator[subprocess.Popen[bytes]]:
+    """A process with all that it starts; they end together when this ends."""
+    with log.open("ab") as out:
+        process = subprocess.Popen(
+            [str(word) for word in words],
+            env=_environment(home),
+            stdin=subprocess.DEVNULL,
+            stdout=out,
+            stderr=out,
+            start_new_session=True,
+        )
+    try:
+        yield process
+    finally:
+        for number, seconds in ((signal.SIGTERM, 10), (signal.SIGKILL, 5)):
+            try:
+                os.killpg(process.pid, number)
+                process.wait(seconds)
+            except (ProcessLookupError, subprocess.TimeoutExpired):
+                continue
+
+
+def _wait_for(process: subprocess.Popen[bytes], host: str, port: int, log: Path) -> None:
+    ends = time.monotonic() + STARTING
+    while time.monotonic() < ends:
+        if process.poll() is not None:
+            raise InputError(f"the server did not start: {_last_words(log)}")
+        try:
+            socket.create_connection((host, port), 1).close()
+            return
+        except OSError:
+            time.sleep(0.2)
+    raise InputError(f"the server did not answer at {host}:{port} in {STARTING:g} s. See {log}.")
+
+
+def _register(key: Path, home: Path) -> None:
+    """Let the owner of a key join; one who may already is left as it is."""
+    told = _flwr(["supernode", "register", str(key), LINK, "--format", "json"], home, check=False)
+    why = str(told.get("error-message", told.get("error", "")))
+    if not told.get("success") and "already" not in why.lower():
+        raise InputError(f"{key} cannot be registered: {why or 'Flower did not say why'}")
+
+
+def _flwr(words: list[str], home: Path, *, check: bool = True) -> dict[str, Any]:
+    done = subprocess.run(
+        [str(Path(sys.executable).with_name("flwr")), *words],
+        env=_environment(home),
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    begins = done.stdout.find("{")
+    try:
+        told = dict(json.loads(done.stdout[begins:])) if begins >= 0 else {}
+    except ValueError:
+        told = {}
+    if check and (done.returncode or told.get("success") is False or not told):
+        why = told.get("error-message") or done.stderr.strip().splitlines()[-1:] or done.stdout.strip()[-300:]
+        raise RunError(f"Flower did not do «{words[0]}»: {why}")
+    return told or {"error": done.stdout.strip()[-300:] + done.stderr.strip()[-300:]}
+
+
+def _free_port() -> int:
+    with socket.socket() as one:
+        one.bind(("127.0.0.1", 0))
+        return int(one.getsockname()[1])
+
+
+def _last_words(log: Path) -> str:
+    try:
+        lines = [
+            line for line in log.read_text(encoding="utf-8", errors="replace").splitlines() if line.strip()
+        ]
+    except OSError:
+        lines = []
+    return f"{lines[-1][-300:] if lines else 'nothing was said'} (see {log})"

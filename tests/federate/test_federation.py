@@ -1,0 +1,348 @@
+"""Whole federations in one process: what they learn, promise, survive, and never say."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+pytest.importorskip("flwr")
+
+from flwr.app import Message
+
+from veilgraph.certify import verify
+from veilgraph.cli import main
+from veilgraph.errors import ConfigError, RunError, UsageError
+from veilgraph.federate import federate
+from veilgraph.federate.client_app import app, kept
+from veilgraph.federate.divide import divide
+from veilgraph.federate.grid import LocalGrid
+from veilgraph.federate.messages import pack
+from veilgraph.federate.names import new_secret
+from veilgraph.federate.server import Server
+from veilgraph.federate.terms import Terms
+from veilgraph.load import Graph, save
+from veilgraph.runs import Run
+
+TRAINING = {"model": "distmult", "dimension": 16, "candidates": "sampled"}
+
+
+@pytest.fixture(scope="module")
+def clients(hospital: Graph, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("clients")
+    for name, graph in divide(hospital, 3).items():
+        save(graph, folder / name)
+    return folder
+
+
+class Federation:
+    """A server and clients in one process, with a way to look into or change what clients answer."""
+
+    def __init__(self, clients: Path, folder: Path, change: Any = None, **terms: Any) -> None:
+        self.folder, self.change = folder, change
+        folder.mkdir(exist_ok=True)
+        if not (folder / "secret").exists():
+            new_secret(folder / "secret")
+        self.terms = Terms(**{"rounds": 3, "local_epochs": 1, "training": TRAINING} | terms)
+        self.nodes = [
+            {
+                "name": one.name,
+                "graph": str(one),
+                "folder": str(folder / one.name),
+                "secret": str(folder / "secret"),
+                "own": "{}",
+            }
+            for one in sorted(clients.iterdir())
+        ]
+
+    def run(self) -> Server:
+        kept.clear()
+        grid = LocalGrid(self._answer, self.nodes)  # type: ignore[arg-type]
+        server = Server(grid, self.terms, self.folder / "server", len(self.nodes), waiting=1.0)
+        server.run()
+        return server
+
+    def _answer(self, message: Message, context: Any) -> Message:
+        reply = app(message, context)
+        return self.change(message, reply, context.node_config["name"]) if self.change else reply
+
+    @property
+    def trace(self) -> list[dict[str, Any]]:
+        return [
+            json.loads(line) for line in (self.folder / "server" / "trace.jsonl").read_text().splitlines()
+        ]
+
+
+def _rows(folder: Path) -> dict[str, np.ndarray]:
+    return {one.name: Run.open(one).parameters.entities.numpy() for one in sorted(folder.glob("client*"))}
+
+
+def test_a_federation_learns_and_every_client_has_a_run(clients: Path, tmp_path: Path) -> None:
+    found = federate(clients, out=tmp_path / "f", rounds=4, local_epochs=2, training=TRAINING)
+    assert found["strategy"] == "fede"
+    assert [one["name"] for one in found["clients"]] == ["client0", "client1", "client2"]
+    for one in found["clients"]:
+        assert one["epsilon"] is None
+        assert set(one["protocols"]) == {"fede", "shared"}
+        run = Run.open(tmp_path / "f" / "clients" / one["name"])
+        assert verify(run)["valid"]
+        assert len(run.trace) == 8
+    shared = [_rows(tmp_path / "f" / "clients")[f"client{i}"] for i in range(3)]
+    names = [list(Run.open(tmp_path / "f" / "clients" / f"client{i}").entities) for i in range(3)]
+    both = sorted(set(names[0]) & set(names[1]))
+    assert both
+    for name in both[:20]:  # those who hold it have the same row
+        assert np.array_equal(shared[0][names[0].index(name)], shared[1][names[1].index(name)])
+
+
+def test_relations_can_be_shared_instead(hospital: Graph, tmp_path: Path) -> None:
+    graphs = {}
+    for name, graph in divide(hospital, 2, by="random").items():
+        save(graph, tmp_path / name)
+        graphs[name] = tmp_path / name
+    federate(graphs, out=tmp_path / "f", strategy="fedr", rounds=2, local_epochs=1, training=TRAINING)
+    runs = [Run.open(tmp_path / "f" / "clients" / name) for name in graphs]
+    both = sorted(set(runs[0].relations) & set(runs[1].relations))
+    places = [[run.relations.id(name) for name in both] for run in runs]
+    for offset in (0, 1):  # forwards and backwards
+        rows = [
+            run.parameters.relations.numpy()[np.array(place) + offset * len(run.relations)]
+            for run, place in zip(runs, places)
+        ]
+        assert np.array_equal(*rows)
+    together = sorted(set(runs[0].entities) & set(runs[1].entities))[:5]
+    rows = [run.parameters.entities.numpy()[run.entities.ids(together)] for run in runs]
+    assert not np.array_equal(*rows)
+
+
+def test_the_server_never_sees_a_name(clients: Path, tmp_path: Path) -> None:
+    """Everything it receives, as bytes, and every file it keeps: no name of an entity or relation is in there."""
+    received = bytearray()
+
+    def look(message: Message, reply: Message, name: str) -> Message:
+        for record in reply.content.values():
+            for value in record.values():
+                received.extend(getattr(value, "data", str(value).encode()))
+        return reply
+
+    federation = Federation(clients, tmp_path / "f", look)
+    federation.run()
+    for one in (tmp_path / "f" / "server").iterdir():
+        received.extend(one.read_bytes())
+    assert len(received) > 10_000
+    for node in federation.nodes:
+        run = Run.open(node["folder"])
+        for name in [*run.entities, *run.relations]:
+            assert name.encode() not in received
+
+
+def test_an_interrupted_federation_ends_as_if_it_had_not_been(clients: Path, tmp_path: Path) -> None:
+    whole = Federation(clients, tmp_path / "whole")
+    whole.run()
+
+    class Killed(BaseException):
+        pass
+
+    def kill(message: Message, reply: Message, name: str) -> Message:
+        if (
+            message.metadata.message_type == "train"
+            and message.metadata.group_id == "2"
+            and name == "client1"
+        ):
+            raise Killed
+        return reply
+
+    broken = Federation(clients, tmp_path / "broken", kill)
+    with pytest.raises(Killed):
+        broken.run()
+    broken.change = None
+    broken.run()
+    assert [line["round"] for line in broken.trace] == [1, 2, 3]
+    # the secrets differ, so first rows do: compare how far training got, then the same federation twice
+    for node in broken.nodes:
+        assert [line["epoch"] for line in Run.open(node["folder"]).trace] == [1, 2, 3]
+
+
+def test_a_round_that_was_trained_is_not_trained_again(clients: Path, tmp_path: Path) -> None:
+    answers: list[np.ndarray] = []
+
+    def twice(message: Message, reply: Message, name: str) -> Message:
+        if message.metadata.message_type == "train" and name == "client0":
+            again = app(message, grid_context)
+            first, second = (one.content["arrays"]["rows"].numpy() for one in (reply, again))
+            answers.extend((first, second))
+        return reply
+
+    federation = Federation(clients, tmp_path / "f", twice)
+    grid_context = LocalGrid(app, federation.nodes).contexts[2]
+    federation.run()
+    assert len(answers) == 6
+    for first, second in zip(answers[::2], answers[1::2]):
+        assert np.array_equal(first, second)
+
+
+def test_a_client_that_is_lost_is_left_out_and_may_return(clients: Path, tmp_path: Path) -> None:
+    def lose(message: Message, reply: Message, name: str) -> Message:
+        return reply
+
+    federation = Federation(clients, tmp_path / "f", lose, rounds=4)
+
+    class Losing(LocalGrid):
+        def send_and_receive(self, messages: Any, *, timeout: float | None = None) -> Any:
+            for message in messages:
+                lost = message.metadata.dst_node_id == 3 and message.metadata.group_id == "2"
+                if not (lost and message.metadata.message_type == "train"):
+                    yield from self.pull_messages(self.push_messages([message]))
+
+    kept.clear()
+    server = Server(Losing(app, federation.nodes), federation.terms, tmp_path / "f" / "server", 3)
+    server.run()
+    assert [line["lost"] for line in federation.trace] == [[], ["client1"], [], []]
+    assert [len(line["came"]) for line in federation.trace] == [3, 2, 3, 3]
+    assert len(Run.open(tmp_path / "f" / "client1").trace) == 3
+
+
+@pytest.mark.parametrize("what", ["nan", "shape", "large", "replay", "silence", "junk", "liar"])
+def test_hostile_uploads_are_refused_with_a_reason(clients: Path, tmp_path: Path, what: str) -> None:
+    before: list[Message] = []
+
+    def spoil(message: Message, reply: Message, name: str) -> Message:
+        if message.metadata.message_type != "train" or name != "client2":
+            return reply
+        rows = reply.content["arrays"]["rows"].numpy().copy()
+        number = int(message.content["facts"]["round"])
+        if what == "replay":
+            before.append(reply)
+            return Message(before[0].content, reply_to=message) if number > 1 else reply
+        if what == "nan":
+            rows[0, 0] = np.nan
+        if what == "shape":
+            rows = rows[:-1]
+        if what == "large":
+            rows = np.zeros((1 << 22, 16), np.float32)
+        content = pack({"rows": rows}, status="trained", round=number)
+        if what == "silence":
+            content = pack({}, status="trained", round=number)
+        if what == "junk":
+            content = pack({"rows": rows}, status="<b>no</b>", reason="/m/0abc is ill", round=number)
+        if what == "liar":
+            content = pack({"rows": rows}, status="trained", round="1")
+        return Message(content, reply_to=message)
+
+    federation = Federation(clients, tmp_path / "f", spoil)
+    federation.run()
+    refused = [line["refused"] for line in federation.trace]
+    assert refused[2]["client2"]
+    assert "0abc" not in json.dumps(refused)
+    assert [len(line["came"]) for line in federation.trace] == [3 if what == "replay" else 2, 2, 2]
+    assert all(np.isfinite(rows).all() for rows in _rows(tmp_path / "f").values())
+
+
+# --- privacy ----------------------------------------------------------------------------------------------------------
+def test_private_clients_promise_what_they_were_asked_to(clients: Path, tmp_path: Path) -> None:
+    own = {"epsilon": 4.0, "delta": 1e-5, "mechanism": "lazy"}
+    found = federate(clients, out=tmp_path / "f", own=own, rounds=3, local_epochs=2, training=TRAINING)
+    for one in found["clients"]:
+        assert one["guarantee"] == "dp"
+        assert 0 < one["epsilon"] <= 4
+        run = Run.open(tmp_path / "f" / "clients" / one["name"])
+        assert verify(run)["valid"]
+        paid = [event for event in run.ledger.events if event["event"] == "repeated"]
+        assert len(paid) == 3  # once a round, and nothing that was not taken
+        assert sum(int(event["times"]) for event in paid) == run.config.private_steps
+
+
+def test_a_client_whose_budget_is_spent_stops_and_the_others_go_on(clients: Path, tmp_path: Path) -> None:
+    federation = Federation(clients, tmp_path / "f", rounds=4)
+    own = {
+        "epsilon": 2.0,
+        "delta": 1e-5,
+        "mechanism": "lazy",
+        "private_steps": 8,
+        "sample_rate": 0.2,
+        "prior": "none",
+    }
+    federation.nodes[0]["own"] = json.dumps(own | {"noise_multiplier": 1.2})
+    federation.run()
+    came = [line["came"] for line in federation.trace]
+    assert "client0" in came[0]
+    assert came[-1] == ["client1", "client2"]
+    assert federation.trace[-1]["spent"] == ["client0"]
+    run = Run.open(tmp_path / "f" / "client0")
+    assert run.epsilon is not None
+    assert run.epsilon <= 2.0
+
+
+def test_figures_of_private_clients_stay_with_them(clients: Path, tmp_path: Path) -> None:
+    federation = Federation(clients, tmp_path / "f")
+    federation.nodes[0]["own"] = json.dumps({"epsilon": 4.0, "mechanism": "lazy"})
+    server = federation.run()
+    assert set(server.told["client0"]) == {"status"}
+    assert "mrr.shared" in server.told["client1"]
+    assert (tmp_path / "f" / "client0" / "metrics.json").is_file()
+
+
+def test_a_kill_loses_no_spent_budget(clients: Path, tmp_path: Path) -> None:
+    class Killed(BaseException):
+        pass
+
+    def kill(message: Message, reply: Message, name: str) -> Message:
+        if message.metadata.message_type == "train" and message.metadata.group_id == "2":
+            raise Killed
+        return reply
+
+    federation = Federation(clients, tmp_path / "f", kill)
+    for node in federation.nodes:
+        node["own"] = json.dumps({"epsilon": 4.0, "delta": 1e-5, "mechanism": "lazy"})
+    with pytest.raises(Killed):
+        federation.run()
+    paid = Run.open(tmp_path / "f" / "client0").ledger.events
+    federation.change = None
+    federation.run()
+    run = Run.open(tmp_path / "f" / "client0")
+    assert run.ledger.events[: len(paid)] == paid
+    assert run.epsilon is not None
+    assert run.epsilon <= 4
+    assert verify(run)["valid"]
+
+
+# --- commands ---------------------------------------------------------------------------------------------------------
+def test_commands(hospital: Graph, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    save(hospital, tmp_path / "graph")
+    parts, out = str(tmp_path / "parts"), str(tmp_path / "f")
+    assert (
+        main(["federate", "split", str(tmp_path / "graph"), "--clients", "2", "--out", parts, "--json"]) == 0
+    )
+    assert len(json.loads(capsys.readouterr().out)["clients"]) == 2
+    words = ["federate", "run", parts, "--out", out, "--rounds", "2", "--model", "transe", "--dimension", "8"]
+    assert main([*words, "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert {"strategy", "defence", "rounds", "clients", "mrr", "protocol"} <= set(found)
+    assert {"name", "mrr", "epsilon"} <= set(found["clients"][0])
+    assert main(words) == 0  # it is over, and says so again
+    assert "MRR shared" in capsys.readouterr().out
+    assert main([*words, "--defence", "dpsgd"]) == 2
+    assert "--epsilon" in capsys.readouterr().err
+    assert main(["federate", "run", str(tmp_path / "none"), "--out", out]) == 3
+    assert main(["federate", "run", parts, "--out", str(tmp_path / "graph")]) == 2
+    assert main(["federate", "walk"]) == 2
+    assert main([*words[:-4], "--model", "transe", "--dimension", "16"]) == 3  # other terms
+    assert main(["federate", "secret", str(tmp_path / "s")]) == 0
+    assert main(["federate", "key", str(tmp_path / "k")]) == 0
+    assert (tmp_path / "k").stat().st_mode & 0o077 == 0
+    assert main(["list", "strategies"]) == 0
+    assert "fedr" in capsys.readouterr().out
+
+
+def test_wrong_terms_are_explained(clients: Path, tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="aggregate"):
+        federate(clients, out=tmp_path / "f", aggregate="median")
+    own = {"epsilon": 1.0, "order": "unrestricted-first"}
+    with pytest.raises(UsageError, match="interleaved"):
+        federate(clients, out=tmp_path / "g", own=own, rounds=1, training=TRAINING)
+    federate(clients, out=tmp_path / "h", rounds=1, local_epochs=1, training=TRAINING)
+    with pytest.raises(RunError, match="other terms"):
+        federate(clients, out=tmp_path / "h", rounds=2, local_epochs=1, training=TRAINING)
