@@ -28,6 +28,7 @@ __all__ = [
     "check",
     "evaluate",
     "export",
+    "federate",
     "fix",
     "load",
     "mark",
@@ -56,12 +57,13 @@ _HOMES = {
     "check": ("veilgraph.load.check", "check"),
     "evaluate": ("veilgraph.evaluate", "evaluate"),
     "export": ("veilgraph.export", "export"),
+    "federate": ("veilgraph.federate", "federate"),
     "fix": ("veilgraph.load.check", "fix"),
     "load": ("veilgraph.load", "load"),
     "mark": ("veilgraph.mark.rules", "mark"),
     "membership": ("veilgraph.attack.membership", "membership"),
     "open_run": ("veilgraph.runs", "open_run"),
-    "predict": ("veilgraph.evaluate", "predict"),
+    "predict": ("veilgraph.evaluate.predict", "predict"),
     "recommend": ("veilgraph.recommend", "recommend"),
     "rehearse": ("veilgraph.train.rehearse", "rehearse"),
     "report": ("veilgraph.report.runs", "report"),
@@ -105,6 +107,7 @@ if TYPE_CHECKING:
     from veilgraph.evaluate import evaluate as evaluate
     from veilgraph.evaluate.predict import predict as predict
     from veilgraph.export import export
+    from veilgraph.federate import federate as federate
     from veilgraph.load import load
     from veilgraph.load.check import check, fix
     from veilgraph.load.graph import Graph
