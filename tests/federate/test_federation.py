@@ -45,7 +45,7 @@ class Federation:
         self.folder, self.change = folder, change
         folder.mkdir(exist_ok=True)
         if not (folder / "secret").exists():
-            new_secret(folder / "secret")
+            new_secret(folder / "secret", 0)
         self.terms = Terms(**{"rounds": 3, "local_epochs": 1, "training": TRAINING} | terms)
         self.nodes = [
             {
@@ -161,9 +161,10 @@ def test_an_interrupted_federation_ends_as_if_it_had_not_been(clients: Path, tmp
     broken.change = None
     broken.run()
     assert [line["round"] for line in broken.trace] == [1, 2, 3]
-    # the secrets differ, so first rows do: compare how far training got, then the same federation twice
     for node in broken.nodes:
         assert [line["epoch"] for line in Run.open(node["folder"]).trace] == [1, 2, 3]
+    for name, rows in _rows(tmp_path / "whole").items():
+        assert np.array_equal(rows, _rows(tmp_path / "broken")[name])
 
 
 def test_a_round_that_was_trained_is_not_trained_again(clients: Path, tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from veilgraph.attack.attribute import attribute
 from veilgraph.attack.audit import audit
+from veilgraph.attack.federated import federated
 from veilgraph.attack.membership import membership
 
-__all__ = ["attribute", "audit", "membership"]
+__all__ = ["attribute", "audit", "federated", "membership"]

@@ -1,4 +1,4 @@
-"""veil attack membership RUN  ·  veil attack attribute RUN --attribute gender"""
+"""veil attack membership RUN  ·  veil attack attribute RUN --attribute gender  ·  veil attack federated DIR --kind passive"""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import Any
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     """Flags of this verb."""
-    parser.add_argument("attack", choices=["membership", "attribute"], help="which attack")
-    parser.add_argument("run", help="a finished run folder")
+    parser.add_argument("attack", choices=["membership", "attribute", "federated"], help="which attack")
+    parser.add_argument("run", help="a finished run folder; of a federation: its folder, with a transcript")
     parser.add_argument("--graph", help="the graph, if it has moved")
     parser.add_argument("--seed", type=int, default=0, help="of whatever the attack draws")
     member = parser.add_argument_group("membership", "was this statement in the graph?")
@@ -41,12 +41,26 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         help="every sanitiser at several strengths: a table, and RUN/frontier.svg for the service's page",
     )
 
+    federation = parser.add_argument_group(
+        "federated", "what do messages of a federation tell about a client?"
+    )
+    federation.add_argument(
+        "--kind", default="passive", help="who attacks: server, passive (default) or active"
+    )
+    federation.add_argument(
+        "--auxiliary", help="true statements for the server (default: the victim's validation split)"
+    )
+
 
 def run(options: argparse.Namespace) -> dict[str, Any]:
     """Attack."""
     from veilgraph.errors import UsageError
     from veilgraph.runs import Run
 
+    if options.attack == "federated":
+        from veilgraph.attack.federated import federated
+
+        return federated(options.run, options.kind, auxiliary=options.auxiliary, seed=options.seed)
     if options.attack == "attribute":
         from veilgraph.attack.attribute import attribute
 
@@ -95,6 +109,9 @@ def show(result: dict[str, Any]) -> None:
         table(shown, [[row[column] for column in shown] for row in result["rows"]], result["attribute"])
         note(f"the picture: {result['out']}")
         return
+    if "kind" in result:
+        _show_federated(result)
+        return
     if "attribute" in result:
         _show_attribute(result)
         return
@@ -109,6 +126,26 @@ def show(result: dict[str, Any]) -> None:
             cells.append(f"{found[column]:.3f} [{low:.3f}, {high:.3f}]")
         rows.append((name, *cells))
     table(("attack", *columns), rows)
+
+
+def _show_federated(result: dict[str, Any]) -> None:
+    from veilgraph.cli.terminal import facts, table
+
+    keys = ("round", "score", "members", "non_members", "best f1 over rounds")
+    facts(
+        {key: result[key] for key in keys},
+        f"{result['kind']} attack: an AUC of 0.5 is a coin, an F1 of 0.667 «all are members»",
+    )
+    rows = [
+        (
+            row["round"],
+            *(f"{row['auc']:.3f} [{row['auc_interval'][0]:.3f}, {row['auc_interval'][1]:.3f}]",),
+            row["f1"],
+            row["tpr@fpr=0.01"],
+        )
+        for row in (*result["rounds"], {**result, "round": "chosen"})
+    ]
+    table(("round", "auc", "f1", "tpr@fpr=0.01"), rows)
 
 
 def _show_attribute(result: dict[str, Any]) -> None:

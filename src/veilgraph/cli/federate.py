@@ -50,6 +50,15 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     rounds.add_argument(
         "--patience-seconds", type=float, default=600.0, help="for a client to answer (default 600)"
     )
+    ears = parser.add_argument_group(
+        "listening (run)", "statements are planted in a victim's graph; see veil attack federated"
+    )
+    ears.add_argument("--listen", action="store_true", help="write down what attackers see")
+    ears.add_argument("--victim", help="the client whose statements are guessed")
+    ears.add_argument("--attacker", help="the client that guesses")
+    ears.add_argument("--active", action="store_true", help="it also sends reversed rows")
+    ears.add_argument("--every", type=int, default=5, help="rounds between attacks (default 5)")
+    ears.add_argument("--targets", type=int, default=1000, help="statements to decide about (default 1000)")
     network = parser.add_argument_group("between machines (serve, join)")
     network.add_argument(
         "--client", action="append", default=[], metavar="KEY.pub", help="serve: who may join; once for each"
@@ -137,7 +146,16 @@ def _run(options: argparse.Namespace, source: list[str]) -> dict[str, Any]:
         raise UsageError(USAGE)
     if options.out is None:
         raise UsageError("where to? Name a folder with --out.")
-    found = federate(source[0], out=options.out, own=own, listener=progress, **terms)
+    if options.listen:
+        from veilgraph.attack.federated import listen
+
+        if options.victim is None or options.attacker is None:
+            raise UsageError("who listens to whom? Name --victim and --attacker.")
+        ears = {"active": options.active, "every": options.every, "count": options.targets}
+        terms |= ears | {"victim": options.victim, "attacker": options.attacker}
+        found = listen(source[0], out=options.out, own=own, listener=progress, **terms)
+    else:
+        found = federate(source[0], out=options.out, own=own, listener=progress, **terms)
     return {
         **found,
         "defence": options.defence or ("epsilon" if "epsilon" in own else "none"),

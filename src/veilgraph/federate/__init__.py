@@ -40,18 +40,20 @@ def federate(
     out: str | Path,
     own: Mapping[str, Any] | None = None,
     listener: Callable[[Progress], None] | None = None,
+    app: Any = None,
     **terms: Any,
 ) -> dict[str, Any]:
     """A federation in one process: every client's run folder in ``out``/clients, the server's in ``out``/server.
 
     ``source`` is a folder of graphs, or graphs by name; ``own`` is what every client says about its own data (epsilon, delta,
-    mechanism, …), the rest are fields of terms.Terms. An interrupted one goes on.
+    mechanism, …), the rest are fields of terms.Terms; ``app`` stands in for the clients' app (attack/federated listens so).
+    An interrupted federation goes on.
 
     Reads confidential data: every client's, through its own plan. Releases: what each client's certificate says; the
     figures that are returned are the clients'.
     """
     try:
-        from veilgraph.federate.client_app import app
+        from veilgraph.federate import client_app
         from veilgraph.federate.grid import LocalGrid
         from veilgraph.federate.server import Server
     except ImportError:
@@ -62,11 +64,11 @@ def federate(
 
     agreed, folder = Terms(**terms), Path(out)
     graphs = dict(source) if isinstance(source, Mapping) else graphs_of(source)
-    if folder.exists() and any(folder.iterdir()) and not (folder / SECRET).exists():
+    if app is None and folder.exists() and any(folder.iterdir()) and not (folder / SECRET).exists():
         raise UsageError(f"{folder} exists already and is not a federation. Choose another --out.")
     folder.mkdir(parents=True, exist_ok=True)
     if not (folder / SECRET).exists():
-        new_secret(folder / SECRET)
+        new_secret(folder / SECRET, agreed.seed)
     nodes = [
         {
             "name": name,
@@ -77,7 +79,9 @@ def federate(
         }
         for name, graph in graphs.items()
     ]
-    server = Server(LocalGrid(app, nodes), agreed, folder / SERVER, len(nodes), listener=listener)
+    server = Server(
+        LocalGrid(app or client_app.app, nodes), agreed, folder / SERVER, len(nodes), listener=listener
+    )
     server.run()
     return summary(agreed, {name: Run.open(folder / CLIENTS / name) for name in graphs})
 

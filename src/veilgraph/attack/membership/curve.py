@@ -29,6 +29,11 @@ def measure(score: np.ndarray, member: np.ndarray, seed: int = 0, resamples: int
     return out
 
 
+def auc(score: np.ndarray, member: np.ndarray) -> float:
+    """The AUC alone."""
+    return _once(np.sort(score[member]), np.sort(score[~member]))["auc"]
+
+
 def _curve(inside: np.ndarray, outside: np.ndarray, points: int = 60) -> list[list[float]]:
     """False alarms and members found, at thresholds from the strictest to the laxest."""
     rates = np.unique(np.r_[0, np.geomspace(1e-3, 1, points // 2), np.linspace(0, 1, points // 2)])

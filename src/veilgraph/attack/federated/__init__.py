@@ -1,0 +1,158 @@
+"""Attacks on federations: ``listen("clients/", out="f/", victim="client0", attacker="client1")``, then ``federated("f/", "passive")``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from veilgraph.attack.membership.curve import auc, measure
+from veilgraph.errors import InputError, MissingExtraError, UnknownNameError
+
+KINDS = ("server", "passive", "active")
+
+
+def listen(
+    source: str | Path,
+    *,
+    out: str | Path,
+    victim: str,
+    attacker: str,
+    active: bool = False,
+    every: int = 5,
+    count: int = 1000,
+    seed: int = 0,
+    own: dict[str, Any] | None = None,
+    listener: Callable[[Any], None] | None = None,
+    **terms: Any,
+) -> dict[str, Any]:
+    """A federation in one process that attackers listen to: as ``federate``, with targets planted in the victim's graph.
+
+    Reads confidential data: every client's. Releases: nothing; a transcript is for the researcher.
+    """
+    try:
+        from veilgraph.attack.federated.transcript import Listener
+    except ImportError:
+        raise MissingExtraError("attacks on federations", "federate") from None
+    from veilgraph.attack.federated.targets import TARGETS, Targets, plant
+    from veilgraph.federate import federate, graphs_of
+    from veilgraph.load import load, save
+
+    folder, paths = Path(out), graphs_of(source)
+    planted = folder / "planted" / victim
+    if not (folder / TARGETS).exists():
+        graphs = {name: load(path) for name, path in paths.items()}
+        graph, targets = plant(graphs, victim, attacker, count=count, seed=seed)
+        folder.mkdir(parents=True, exist_ok=True)
+        save(graph, planted)
+        targets.save(folder)
+    targets = Targets.read(folder)
+    app = Listener(folder, targets, every=every, active=active)
+    return federate(
+        {**paths, victim: planted}, out=folder, own=own, listener=listener, app=app, seed=seed, **terms
+    )
+
+
+def federated(folder: str | Path, kind: str, *, auxiliary: Any = None, seed: int = 0) -> dict[str, Any]:
+    """kind, round, auc, f1, tpr@fpr=0.01 with intervals, members, non_members: of the round that calibration chose, and of each.
+
+    Half of the targets calibrate: they choose round, score and threshold, and are not counted; then the halves change places.
+    ``best f1 over rounds`` is what the paper reports: the best of all rounds, chosen by the result itself. ``auxiliary`` are true
+    statements for the server (a graph; default: the victim's validation split).
+
+    Reads confidential data: the truth about the targets, to judge. Releases: nothing; for the researcher.
+    """
+    from veilgraph.attack.federated.active import Active
+    from veilgraph.attack.federated.passive import Passive
+    from veilgraph.attack.federated.server import Server
+
+    attacks = {one.name: one for one in (Server(), Passive(), Active())}
+    if kind not in attacks:
+        raise UnknownNameError("attack on a federation", kind, list(attacks))
+    scene, attack = _scene(Path(folder), auxiliary), attacks[kind]
+    rows: list[dict[str, Any]] = []
+    every: dict[str, np.ndarray] = {}
+    for number in scene.rounds(attack.sees):
+        scores = attack.scores(scene, number)
+        if scores is not None:
+            rows.append({"round": number, **_judged(scores, scene.targets.member, seed)})
+            every |= {f"{name}, round {number}": score for name, score in scores.items()}
+    if not rows:
+        hint = {"active": " Listen with --active.", "server": " It needs an auxiliary graph."}.get(kind, "")
+        raise InputError(f"{folder}: the transcript holds no round for the {kind} attack.{hint}")
+    best = _judged(every, scene.targets.member, seed)
+    return {
+        "kind": kind,
+        "round": int(str(best["score"]).rpartition(" ")[2]),
+        **best,
+        "best f1 over rounds": max(row["f1"] for row in rows),
+        "members": int(scene.targets.member.sum()),
+        "non_members": int((~scene.targets.member).sum()),
+        "rounds": rows,
+    }
+
+
+def _scene(folder: Path, auxiliary: Any) -> Any:
+    from veilgraph.attack.federated.base import Scene
+    from veilgraph.attack.federated.targets import Targets
+    from veilgraph.federate import CLIENTS
+    from veilgraph.load import load
+    from veilgraph.runs import Run
+
+    targets = Targets.read(folder)
+    attacker = Run.open(folder / CLIENTS / targets.attacker)
+    victim = Run.open(folder / CLIENTS / targets.victim)
+    names = attacker.relations.ids(relation for _, relation, _ in targets.statements)
+    places = np.stack([victim.entities.ids(one[i] for one in targets.statements) for i in (0, 2)], 1)
+    graph = victim.graph() if auxiliary is None else load(auxiliary)
+    rows = graph.splits.get("valid", np.empty((0, 3), np.int32)) if auxiliary is None else graph.triples
+    heads, kinds, tails = (
+        here.places(there.names(rows[:, column]))
+        for here, there, column in (
+            (victim.entities, graph.entities, 0),
+            (attacker.relations, graph.relations, 1),
+            (victim.entities, graph.entities, 2),
+        )
+    )
+    known = (heads >= 0) & (kinds >= 0) & (tails >= 0)
+    true = list(zip(heads[known].tolist(), kinds[known].tolist(), tails[known].tolist()))
+    return Scene(folder / "transcript", attacker.model, targets, names, places, true)
+
+
+def _judged(scores: dict[str, np.ndarray], member: np.ndarray, seed: int) -> dict[str, Any]:
+    """Two halves, each judged with the score and the threshold that the other one chose; figures of both together."""
+    half = np.zeros(len(member), bool)
+    for value in (True, False):
+        own = np.random.default_rng(seed).permutation(np.flatnonzero(member == value))
+        half[own[: len(own) // 2]] = True
+    ranks, guess = np.empty(len(member)), np.empty(len(member), bool)
+    chosen = []
+    for judged in (half, ~half):
+        found = {name: auc(score[~judged], member[~judged]) for name, score in scores.items()}
+        name = max(found, key=lambda one: found[one])
+        chosen.append(name)
+        threshold = _best_threshold(scores[name][~judged], member[~judged])
+        guess[judged] = scores[name][judged] > threshold
+        order = np.argsort(np.argsort(scores[name][judged], kind="stable"), kind="stable")
+        ranks[judged] = order / max(judged.sum(), 1)
+    whole = measure(ranks, member, seed)
+    hit = int((guess & member).sum())
+    f1 = 2 * hit / max(int(guess.sum()) + int(member.sum()), 1)
+    keys = ("auc", "auc_interval", "tpr@fpr=0.01", "tpr@fpr=0.01_interval")
+    return {
+        **{key: whole[key] for key in keys},
+        "f1": f1,
+        "score": " / ".join(dict.fromkeys(chosen)),
+    }
+
+
+def _best_threshold(score: np.ndarray, member: np.ndarray) -> float:
+    """Where F1 is best on these."""
+    order = np.argsort(-score, kind="stable")
+    hits = np.cumsum(member[order])
+    f1 = 2 * hits / (np.arange(1, len(order) + 1) + member.sum())
+    best = int(f1.argmax())
+    after = score[order[best + 1]] if best + 1 < len(order) else -np.inf
+    return float(np.mean([score[order[best]], after])) if np.isfinite(after) else -np.inf
