@@ -24,10 +24,16 @@ from veilgraph.federate.messages import pack
 from veilgraph.federate.names import new_secret
 from veilgraph.federate.server import Server
 from veilgraph.federate.terms import Terms
-from veilgraph.load import Graph, save
+from veilgraph.load import Graph, load, save, split
 from veilgraph.runs import Run
 
 TRAINING = {"model": "distmult", "dimension": 16, "candidates": "sampled"}
+
+
+@pytest.fixture(scope="module")
+def hospital() -> Graph:
+    """A very small one: these tests are about messages."""
+    return split(load("builtin:hospital", patients=60), valid=0.05, test=0.05)
 
 
 @pytest.fixture(scope="module")

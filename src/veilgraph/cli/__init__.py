@@ -44,7 +44,7 @@ class _Parser(argparse.ArgumentParser):
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code."""
-    given = list(sys.argv[1:] if arguments is None else arguments)
+    given = [*(sys.argv[1:] if arguments is None else arguments)]  # (list is one of the verbs here)
     parser = _Parser(
         prog="veil",
         description="Knowledge-graph embeddings that can be shared without betraying the people in the graph.",
