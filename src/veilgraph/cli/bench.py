@@ -1,4 +1,4 @@
-"""veil bench train|rank|growth|load|quality|private|utility|selection|serve: the scripts of the repository's bench folder."""
+"""veil bench train|rank|growth|load|quality|private|utility|selection|serve|federate: the scripts of the repository's bench folder."""
 
 from __future__ import annotations
 
@@ -10,7 +10,18 @@ import sys
 from pathlib import Path
 from typing import Any
 
-SCRIPTS = ("train", "rank", "growth", "load", "quality", "private", "utility", "selection", "serve")
+SCRIPTS = (
+    "train",
+    "rank",
+    "growth",
+    "load",
+    "quality",
+    "private",
+    "utility",
+    "selection",
+    "serve",
+    "federate",
+)
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
