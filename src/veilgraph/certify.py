@@ -83,12 +83,14 @@ def _uncharged(run: Run) -> list[str]:
         return [*reasons, "config.yaml does not say how many units there are"]
     step = step_event(config, terms)
     taken = [event for event in events if event["event"] == "repeated"]
-    asked = quantile.event(terms.expected / terms.rate)
-    if config.clip_quantile is not None and taken and asked not in events:
+    histogram = quantile.event(terms.expected / terms.rate)
+    if config.clip_quantile is not None and taken and histogram not in events:
         reasons.append("the ledger does not charge the histogram its clip norm was found by")
     if any(event["of"] != step for event in taken):
         reasons.append("the ledger's private steps are not those of config.yaml")
-    missing = sum(int(event["times"]) for event in taken) < (config.private_steps or 0)
+    asked = run.ledger.found("steps")  # in a federation rounds may end before all of them were taken
+    wanted = config.private_steps or 0 if asked is None else int(asked)
+    missing = sum(int(event["times"]) for event in taken) < wanted
     more = spent([*charged, step], config.delta or DELTA, grid=COARSE).epsilon if missing else 0.0
     if missing and (config.epsilon is None or more <= config.epsilon):
         reasons.append(

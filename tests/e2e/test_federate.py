@@ -8,6 +8,7 @@ import signal
 import socket
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -20,6 +21,7 @@ pytest.importorskip("flwr")
 
 from veilgraph.certify import verify
 from veilgraph.federate.divide import divide
+from veilgraph.federate.network import _flwr
 from veilgraph.load import Graph, save
 from veilgraph.runs import Run
 
@@ -53,6 +55,34 @@ def free_port() -> int:
         return int(one.getsockname()[1])
 
 
+EVIL = """
+from pathlib import Path
+from flwr.clientapp import ClientApp
+from flwr.serverapp import ServerApp
+Path({marker!r}).write_text("was here")
+app = ServerApp()
+client = ClientApp()
+"""
+
+
+def _code_of_strangers_is_not_run(server: Path, tmp_path: Path) -> None:
+    """Whoever reaches the server can submit a run; what runs then, on server and clients, is our own app."""
+    evil, marker, over = tmp_path / "evil", tmp_path / "marker", server / "server" / "over.json"
+    (evil / "evil").mkdir(parents=True)
+    (evil / "evil" / "__init__.py").write_text(EVIL.format(marker=str(marker)))
+    text = (server / "app" / "pyproject.toml").read_text()
+    text = text.replace("veilgraph.federate.server_app:app", "evil:app")
+    text = text.replace("veilgraph.federate.client_app:app", "evil:client")
+    (evil / "pyproject.toml").write_text(text.replace("veilgraph-federation", "evil"))
+    over.unlink()
+    assert _flwr(["run", str(evil), "veil", "--format", "json"], server / "home")["run-id"]
+    ends = time.monotonic() + 150
+    while not over.exists() and time.monotonic() < ends:
+        time.sleep(0.5)
+    assert over.exists()
+    assert not marker.exists()
+
+
 def test_a_server_and_three_clients(hospital: Graph, tmp_path: Path) -> None:
     names = [f"client{i}" for i in range(3)]
     for name, graph in divide(hospital, 3).items():
@@ -81,6 +111,7 @@ def test_a_server_and_three_clients(hospital: Graph, tmp_path: Path) -> None:
         )
         logs = "".join(path.read_text(errors="replace")[-3000:] for path in tmp_path.rglob("*.log"))
         assert done.returncode == 0, done.stderr + logs
+        _code_of_strangers_is_not_run(server, tmp_path)
     found = json.loads(done.stdout)
     assert found["rounds"] == 2
     assert set(found["clients"]) == set(names)

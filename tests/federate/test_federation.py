@@ -15,13 +15,15 @@ from flwr.app import Message
 
 from veilgraph.certify import verify
 from veilgraph.cli import main
-from veilgraph.errors import ConfigError, RunError, UsageError
+from veilgraph.errors import ConfigError, InputError, RunError, UsageError
 from veilgraph.federate import federate
 from veilgraph.federate.client_app import app, kept
+from veilgraph.federate.coordinator import Coordinator, Refused
 from veilgraph.federate.divide import divide
 from veilgraph.federate.grid import LocalGrid
+from veilgraph.federate.member import Member
 from veilgraph.federate.messages import pack
-from veilgraph.federate.names import new_secret
+from veilgraph.federate.names import new_secret, tokens
 from veilgraph.federate.server import Server
 from veilgraph.federate.terms import Terms
 from veilgraph.load import Graph, load, save, split
@@ -314,6 +316,95 @@ def test_a_kill_loses_no_spent_budget(clients: Path, tmp_path: Path) -> None:
     assert run.epsilon is not None
     assert run.epsilon <= 4
     assert verify(run)["valid"]
+
+
+def test_a_server_cannot_read_names_from_the_order_of_tokens(clients: Path, tmp_path: Path) -> None:
+    federation = Federation(clients, tmp_path / "f")
+    node = federation.nodes[0]
+    member = Member.join(node["folder"], node["graph"], federation.terms, b"s" * 32, {})
+    assert [bytes(one) for one in member.tokens] == sorted(bytes(one) for one in member.tokens)
+    named = tokens(list(member.run.entities), b"s" * 32)
+    assert np.array_equal(member.tokens[member.places(np.arange(len(named)))], named)
+    rows = np.arange(member.rows().size, dtype=np.float32).reshape(member.rows().shape)
+    member.take(rows)
+    assert np.array_equal(member.rows(), rows)
+
+
+def test_a_finished_client_stays_as_it_is(clients: Path, tmp_path: Path) -> None:
+    federation = Federation(clients, tmp_path / "f")
+    federation.run()
+    before = {
+        one.name: (one.parent / one.name / "relations.safetensors").read_bytes()
+        for one in (tmp_path / "f").glob("client*")
+    }
+    figures = (tmp_path / "f" / "client0" / "metrics.json").read_bytes()
+    federation.run()
+    for name, rows in before.items():
+        assert (tmp_path / "f" / name / "relations.safetensors").read_bytes() == rows
+    assert (tmp_path / "f" / "client0" / "metrics.json").read_bytes() == figures
+    node = federation.nodes[0]
+    member = Member.open(node["folder"], node["graph"], (tmp_path / "f" / "secret").read_bytes().strip())
+    assert member.train(4, member.rows()) is None
+
+
+def test_a_promise_does_not_change(clients: Path, tmp_path: Path) -> None:
+    federation = Federation(clients, tmp_path / "f")
+    node, terms = federation.nodes[0], federation.terms
+    own = {"epsilon": 4.0, "mechanism": "lazy"}
+    Member.join(node["folder"], node["graph"], terms, b"s" * 32, own)
+    Member.join(node["folder"], node["graph"], terms, b"s" * 32, own)
+    for other in ({}, own | {"epsilon": 1.0}):
+        with pytest.raises(RunError, match="does not change"):
+            Member.join(node["folder"], node["graph"], terms, b"s" * 32, other)
+    (Path(node["folder"]) / "member.json").unlink()  # a kill right after the folder was made
+    Member.join(node["folder"], node["graph"], terms, b"s" * 32, own)
+
+
+def test_rows_no_training_makes_are_refused(clients: Path, tmp_path: Path) -> None:
+    federation = Federation(clients, tmp_path / "f")
+    node = federation.nodes[0]
+    member = Member.join(node["folder"], node["graph"], federation.terms, b"s" * 32, {})
+    for value in (np.nan, np.inf, 1e7):
+        rows = member.rows()
+        rows[0, 0] = value
+        with pytest.raises(InputError, match="numbers up to"):
+            member.take(rows)
+    with pytest.raises(InputError, match="expected"):
+        member.take(member.rows()[1:])
+
+
+def test_a_histogram_for_the_clip_norm_is_within_the_budget(clients: Path, tmp_path: Path) -> None:
+    own = {"epsilon": 2.0, "delta": 1e-5, "mechanism": "lazy", "clip_quantile": 0.5, "noise_multiplier": 6.0}
+    own |= {"private_steps": 400, "sample_rate": 0.5, "prior": "none"}
+    found = federate(clients, out=tmp_path / "f", own=own, rounds=1, local_epochs=1, training=TRAINING)
+    assert all(0 < one["epsilon"] <= 2 for one in found["clients"])
+
+
+def test_a_name_belongs_to_its_node(clients: Path, tmp_path: Path) -> None:
+    federation = Federation(clients, tmp_path / "f", rounds=1)
+    federation.run()
+    again = Coordinator.resume(federation.terms, tmp_path / "f" / "server")
+    assert again is not None
+    own = again.tokens[again.seats["client0"].places]
+    again.check_again("client0", own, 2)
+    with pytest.raises(Refused, match="another node"):
+        again.check_again("client0", own, 3)
+
+
+@pytest.mark.parametrize("kind", ["evaluate", "query.finish"])
+def test_hostile_figures_do_not_stop_the_server(clients: Path, tmp_path: Path, kind: str) -> None:
+    def lie(message: Message, reply: Message, name: str) -> Message:
+        if message.metadata.message_type != kind or name != "client1":
+            return reply
+        lies = {"evaluate": {"status": "validated", "mrr": 0.5}}
+        said = lies.get(kind, {"status": "finished", "mrr.shared": b"x", "mrr.fede": 7.0, "more": "y" * 10})
+        return Message(pack({}, **said), reply_to=message)
+
+    federation = Federation(clients, tmp_path / "f", lie, validate_every=1)
+    server = federation.run()
+    json.dumps(server.told)
+    if kind == "query.finish":
+        assert server.told["client1"] == {"status": "finished"}
 
 
 # --- commands ---------------------------------------------------------------------------------------------------------

@@ -10,7 +10,8 @@ from __future__ import annotations
 import json
 import sys
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import wraps
 from pathlib import Path
 from typing import Any
@@ -24,6 +25,7 @@ from veilgraph.federate.member import Member
 from veilgraph.federate.messages import pack
 from veilgraph.federate.names import read_secret
 from veilgraph.federate.terms import Terms
+from veilgraph.runs import Run
 
 LARGEST = 1 << 34  # bytes of an array a server may send
 app = ClientApp()
@@ -57,15 +59,18 @@ def _where(context: Context) -> dict[str, Any]:
     return given
 
 
-def _member(context: Context) -> Member:
+@contextmanager
+def _member(context: Context) -> Iterator[Member]:
+    """The client, for one message at a time: nobody else works on its folder meanwhile."""
     where = _where(context)
     folder = str(where["folder"])
-    if folder in kept:
-        return kept[folder]
-    member = Member.open(folder, str(where["graph"]), read_secret(str(where["secret"])))
-    if where.get("together"):
-        kept[folder] = member
-    return member
+    with Run.open(folder).locked():
+        member = kept.get(folder)
+        if member is None:
+            member = Member.open(folder, str(where["graph"]), read_secret(str(where["secret"])))
+        if where.get("together"):
+            kept[folder] = member
+        yield member
 
 
 @app.query("hello")
@@ -86,8 +91,9 @@ def hello(message: Message, context: Context) -> Any:
 @_quiet
 def train(message: Message, context: Context) -> Any:
     """A round of local epochs; rows leave when their noise is in them and it is on the ledger."""
-    member, number = _member(context), int(messages.facts(message)["round"])
-    rows = member.train(number, messages.array(message, "rows", LARGEST))
+    number = int(messages.facts(message)["round"])
+    with _member(context) as member:
+        rows = member.train(number, messages.array(message, "rows", LARGEST))
     if rows is None:
         return pack({}, status="spent", round=number)
     return pack({"rows": rows}, status="trained", round=number)
@@ -97,9 +103,9 @@ def train(message: Message, context: Context) -> Any:
 @_quiet
 def validate(message: Message, context: Context) -> Any:
     """MRR on unrestricted validation statements, if there are any."""
-    member = _member(context)
     others = messages.array(message, "others", LARGEST) if messages.facts(message)["others"] else None
-    found = member.validate(messages.array(message, "rows", LARGEST), others)
+    with _member(context) as member:
+        found = member.validate(messages.array(message, "rows", LARGEST), others)
     return pack({}, status="validated", **(found or {}))
 
 
@@ -107,11 +113,9 @@ def validate(message: Message, context: Context) -> Any:
 @_quiet
 def finish(message: Message, context: Context) -> Any:
     """Write vectors and certificate; figures are told only where nothing is promised."""
-    member = _member(context)
     others = messages.array(message, "others", LARGEST) if messages.facts(message)["others"] else None
-    found = member.finish(messages.array(message, "rows", LARGEST), others)
-    told = {
-        f"mrr.{name}": found[name]["mrr"] for name in ("fede", "shared") if name in found and member.open_data
-    }
+    with _member(context) as member:
+        found = member.finish(messages.array(message, "rows", LARGEST), others)
     kept.pop(str(_where(context)["folder"]), None)
-    return pack({}, status="finished", **told)
+    tell = [name for name in ("fede", "shared") if name in found and member.open_data]
+    return pack({}, status="finished", **{f"mrr.{name}": float(found[name]["mrr"]) for name in tell})

@@ -36,6 +36,7 @@ class Seat:
     name: str
     places: np.ndarray  # [rows] in the table
     active: bool = True  # it still trains
+    node: int | None = None  # whose it is
     sent: np.ndarray | None = None  # in this round
     returned: np.ndarray | None = None  # its last rows, where nothing is shared
 
@@ -54,8 +55,10 @@ class Coordinator:
 
     # --- who is there --------------------------------------------------------------------------------------------
     @classmethod
-    def begin(cls, terms: Terms, folder: Path, members: dict[str, np.ndarray]) -> Coordinator:
-        """A new federation of these clients, by the tokens of their rows."""
+    def begin(
+        cls, terms: Terms, folder: Path, members: dict[str, np.ndarray], nodes: dict[str, int] | None = None
+    ) -> Coordinator:
+        """A new federation of these clients, by the tokens of their rows; ``nodes`` says whose each name is."""
         if not members:
             raise InputError("no client has joined.")
         for name, own in members.items():
@@ -63,7 +66,7 @@ class Coordinator:
         together, place = np.unique(np.concatenate(list(members.values())), axis=0, return_inverse=True)
         ends = np.cumsum([len(own) for own in members.values()])
         places = np.split(place.ravel(), ends[:-1])
-        seats = {name: Seat(name, where) for name, where in zip(members, places)}
+        seats = {name: Seat(name, at, node=(nodes or {}).get(name)) for name, at in zip(members, places)}
         made = cls(terms, folder, seats, together)
         made.table = made.first = initial_rows(terms, len(together))
         made.save()
@@ -85,6 +88,7 @@ class Coordinator:
                     name,
                     arrays[f"places.{name}"],
                     about["active"][name],
+                    about["nodes"][name],
                     returned=arrays.get(f"returned.{name}"),
                 )
                 for name in names
@@ -95,11 +99,13 @@ class Coordinator:
         except (OSError, ValueError, KeyError) as error:
             raise RunError(f"{folder} cannot be read as a federation: {error}.") from None
 
-    def check_again(self, name: str, own: np.ndarray) -> None:
-        """A client that comes back must hold what it held."""
+    def check_again(self, name: str, own: np.ndarray, node: int | None = None) -> None:
+        """A client that comes back must be the same node, and hold what it held."""
         seat = self.seats.get(name)
         if seat is None:
             raise Refused("it was not there when the federation began")
+        if seat.node is not None and seat.node != node:
+            raise Refused("that name is another node's")
         if own.shape != (len(seat.places), WIDTH) or not np.array_equal(self.tokens[seat.places], own):
             raise Refused("it holds other rows than when the federation began")
 
@@ -113,7 +119,9 @@ class Coordinator:
         self.folder.mkdir(parents=True, exist_ok=True)
         write_arrays(self.folder / STATE, arrays)
         active = {name: seat.active for name, seat in self.seats.items()}
-        write_json(self.folder / SEATS, {"terms": self.terms.text(), "round": self.round, "active": active})
+        nodes = {name: seat.node for name, seat in self.seats.items()}
+        about = {"terms": self.terms.text(), "round": self.round, "active": active, "nodes": nodes}
+        write_json(self.folder / SEATS, about)
 
     # --- a round --------------------------------------------------------------------------------------------------
     @property

@@ -14,7 +14,9 @@ from typing import Any
 import numpy as np
 import torch
 
+from veilgraph.account.events import nothing
 from veilgraph.certify import certify
+from veilgraph.config import TrainConfig
 from veilgraph.errors import ConfigError, InputError, RunError, UsageError
 from veilgraph.federate.names import tokens
 from veilgraph.federate.protocols import judge
@@ -28,8 +30,10 @@ from veilgraph.train.loop import Listener, Validation, run_epochs
 from veilgraph.train.plan import OrdinaryPlan
 from veilgraph.train.private.plan import PrivatePlan
 from veilgraph.train.session import Session, regime
+from veilgraph.train.state import CHECKPOINT
 
-MEMBER = "member.json"  # the terms, and the last round that was trained
+MEMBER = "member.json"  # the terms, and what the client said for itself
+LARGEST = 1e6  # of a number in a row: beyond, nothing that is learnt is left, and sums may overflow
 
 
 @dataclass
@@ -40,66 +44,68 @@ class Member:
     terms: Terms
     session: Session
     plan: OrdinaryPlan | PrivatePlan
-    tokens: np.ndarray  # [rows, 16] of the shared rows
-    last: int  # the last round that was trained
+    tokens: np.ndarray  # [rows, 16] of the shared rows, sorted: their order tells nothing about names
+    order: np.ndarray  # [rows] where each of them is in the client's own table
+    broken: bool = False  # something went wrong within a round: nothing leaves any more
 
     @classmethod
     def join(
-        cls, folder: str | Path, graph: Graph | str | Path, terms: Terms, secret: bytes, own: dict[str, Any]
+        cls,
+        folder: str | Path,
+        graph: Graph | str | Path,
+        terms: Terms,
+        secret: bytes,
+        own: dict[str, Any] | None,
     ) -> Member:
-        """The client's run folder, new or as it was left; refuses terms other than those it began with.
+        """The client's run folder, new or as it was left; refuses terms or promises other than those it began with.
 
         Reads confidential data: how many units there are (private trainings), charged. Releases: nothing yet.
         """
         path, found = Path(folder), load(graph)
-        if (path / CONFIG).exists():
-            run, (before, last) = Run.open(path), _read(path)
-            if before != terms:
-                raise RunError(
-                    f"{folder} belongs to a federation on other terms. Join this one with another folder."
-                )
-            run = replace(run, held=run.graph(found))
+        if not (path / CONFIG).exists():
+            run = begin(found, out=path, **terms.settings(own or {}))
+            _write(path, terms, own or {})
         else:
-            run, last = begin(found, out=path, **terms.settings(own)), 0
-            _write(path, terms, 0)
+            run = Run.open(path)
+            run = replace(run, held=run.graph(found))
+            _check_again(run, terms, own)
         config = run.config
-        units = float(run.facts.get("units", 0))
-        session = Session.open(run.graph(), config, path, units)
+        session = Session.open(run.graph(), config, path, float(run.facts.get("units", 0)))
         if config.order == "unrestricted-first":
             raise UsageError(
                 "in a federation confidential and unrestricted steps are interleaved: leave --order out."
             )
-        plan = (
-            session.private_plan(session.public, config.epochs or 1)
-            if session.private
-            else session.ordinary_plan()
-        )
-        names = strategy(terms.strategy).names(run.graph(), reciprocal=bool(config.reciprocal))
-        return cls(run, terms, session, plan, tokens(names, secret), last)
+        plan: OrdinaryPlan | PrivatePlan
+        if session.private:
+            plan = session.private_plan(session.public, config.epochs or 1)
+        else:
+            plan = session.ordinary_plan()
+        made = tokens(strategy(terms.strategy).names(run.graph(), reciprocal=bool(config.reciprocal)), secret)
+        order = np.lexsort(made.T[::-1])
+        return cls(run, terms, session, plan, made[order], order)
 
     @classmethod
     def open(cls, folder: str | Path, graph: Graph | str | Path, secret: bytes) -> Member:
         """A client that joined before."""
-        return cls.join(folder, graph, _read(Path(folder))[0], secret, {})
+        return cls.join(folder, graph, _read(Path(folder))[0], secret, None)
+
+    def places(self, ids: np.ndarray) -> np.ndarray:
+        """Where rows of the client's own table are among those it shares."""
+        return np.argsort(self.order)[ids]
+
+    def rows(self) -> np.ndarray:
+        """The shared rows, in the order of their tokens."""
+        return self._table.numpy()[self.order]
 
     @property
-    def shared(self) -> torch.Tensor:
-        """The rows that are shared, in their table."""
+    def _table(self) -> torch.Tensor:
         return strategy(self.terms.strategy).table(self.session.state.parameters)
 
-    @property
-    def spent(self) -> bool:
-        """Whether the budget allows no further step."""
-        return isinstance(self.plan, PrivatePlan) and self.plan.left == 0 and self.plan.paid == 0
-
     def take(self, rows: np.ndarray) -> None:
-        """Put the federation's rows where one's own were; refuses rows that are not numbers or not as many."""
-        table = self.shared
-        if rows.shape != tuple(table.shape) or rows.dtype != np.float32 or not np.isfinite(rows).all():
-            raise InputError(
-                f"the server sent rows {rows.dtype} {rows.shape}, or some that are no numbers: expected float32 {tuple(table.shape)}."
-            )
-        table.copy_(torch.from_numpy(rows))
+        """Put the federation's rows where one's own were; refuses rows that are not as many, or no numbers to learn from."""
+        wanted = (len(self.order), self._table.shape[1])
+        check_rows(rows, wanted)
+        self._table[torch.from_numpy(self.order)] = torch.from_numpy(rows)
 
     def train(self, number: int, rows: np.ndarray, listener: Listener | None = None) -> np.ndarray | None:
         """The shared rows after this round's local epochs; None if the budget is spent. A round that was trained is not again.
@@ -108,15 +114,20 @@ class Member:
         step is taken.
         """
         state, config = self.session.state, self.run.config
-        if number < self.last:
-            raise InputError(f"the server asks for round {number}, and {self.last} is done.")
-        if number > self.last:
+        if self.broken:
+            raise RunError(f"{self.run.folder}: a round was not finished. Start the client again.")
+        if self.run.finished:
+            return None
+        if number < state.round:
+            raise InputError(f"the server asks for round {number}, and {state.round} is done.")
+        if number > state.round:
             if state.epoch >= (config.epochs or 0):
                 return None
             self.take(rows)
             until = min(state.epoch + self.terms.local_epochs, config.epochs or 0)
             if isinstance(self.plan, PrivatePlan) and not self.plan.pay_epochs(state.epoch, until):
                 return None
+            self.broken, state.round = True, number
             run_epochs(
                 self.plan,
                 state,
@@ -128,51 +139,57 @@ class Member:
                 listener=listener,
                 checkpoint_seconds=float("inf"),
             )
-            state.finished, self.last = False, number
-            self._save()
-        return self.shared.numpy().copy()
-
-    def _save(self) -> None:
-        state = self.session.state
-        state.ledger = self.plan.ledger_mark()
-        state.save(self.run.folder)
-        _write(self.run.folder, self.terms, self.last)
+            state.finished, state.ledger = False, self.plan.ledger_mark()
+            state.save(self.run.folder)  # the round and its rows, in one step
+            self.broken = False
+        return self.rows()
 
     def validate(self, rows: np.ndarray, others: np.ndarray | None = None) -> dict[str, float] | None:
         """mrr and queries on unrestricted statements of the validation split, with these rows; None if there are none."""
         public = self.session.public
-        if not len(public.splits.get("valid", ())):
+        if self.run.finished or not len(public.splits.get("valid", ())):
             return None
-        kept = self.shared.clone()
+        kept = self._table.clone()
         try:
             self.take(rows)
             found = self._judge(public, others, "valid", self.run.config.validation_queries)["shared"]
         finally:
-            self.shared.copy_(kept)
+            self._table.copy_(kept)
         return {"mrr": found["mrr"], "queries": found["queries"]}
 
     def finish(self, rows: np.ndarray, others: np.ndarray | None = None) -> dict[str, Any]:
-        """Write the vectors and the certificate, and measure; figures stay in the folder, and are returned.
+        """Write the vectors and the certificate, and measure; figures stay in the folder, and are returned. Once: it is over then.
 
         Reads confidential data: the test split. Releases: nothing; what is returned is the client's.
         """
-        self.take(rows)
-        self.run.write_vectors(self.session.state, self.session.model)
+        metrics: dict[str, Any] = {}
+        graph = self.run.graph()
+        if not self.run.finished:
+            self.take(rows)
+            if len(graph.splits.get("test", ())):
+                metrics = self._judge(graph, others, "test", None)
+            if isinstance(self.plan, PrivatePlan):
+                paid = [event for event in self.plan.ledger.events if event["event"] == "repeated"]
+                taken = sum(int(event["times"]) for event in paid)
+                self.plan.ledger.charge(nothing(), "rounds are over", steps=taken)
+            if metrics:
+                write_json(self.run.folder / METRICS, metrics)
+            self.run.write_vectors(self.session.state, self.session.model)
         certify(self.run)
-        graph, metrics = self.run.graph(), {}
-        if len(graph.splits.get("test", ())):
-            metrics = self._judge(graph, others, "test", None)
-            write_json(self.run.folder / METRICS, metrics)
+        path = self.run.folder / METRICS
+        if not metrics and path.exists():
+            metrics = json.loads(path.read_text(encoding="utf-8"))
         return {"epsilon": self.run.epsilon, "guarantee": self.run.guarantee, **metrics}
 
     def _judge(self, graph: Graph, others: np.ndarray | None, split: str, most: int | None) -> dict[str, Any]:
-        foreign = torch.from_numpy(others) if others is not None else None
+        if others is not None:
+            check_rows(others, (len(others), self._table.shape[1]))
         return judge(
             self.session.model,
             self.session.state.parameters,
             graph,
             reciprocal=bool(self.run.config.reciprocal),
-            others=foreign,
+            others=torch.from_numpy(others) if others is not None else None,
             split=split,
             most=most,
         )
@@ -183,15 +200,46 @@ class Member:
         return regime(self.run.config) == "none"
 
 
-def _read(folder: Path) -> tuple[Terms, int]:
+def check_rows(rows: np.ndarray, wanted: tuple[int, int]) -> None:
+    """Raise for rows that are not as many as they should be, or no numbers to learn from."""
+    fits = rows.shape == wanted and rows.dtype == np.float32
+    if not fits or not np.isfinite(rows).all() or (rows.size and float(np.abs(rows).max()) > LARGEST):
+        raise InputError(
+            f"the server sent rows {rows.dtype} {rows.shape}: expected float32 {wanted}, of numbers up to {LARGEST:g}."
+        )
+
+
+def _check_again(run: Run, terms: Terms, own: dict[str, Any] | None) -> None:
+    """Raise if the folder is not of a client on these terms and promises."""
+    folder = run.folder
+    if not (folder / MEMBER).exists() and not (folder / CHECKPOINT).exists() and own is not None:
+        wanted = TrainConfig.of(terms.settings(own)).as_dict()  # interrupted as it was made
+        if any(value is not None and getattr(run.config, key) != value for key, value in wanted.items()):
+            raise RunError(f"{folder} was begun on other terms. Join this one with another folder.")
+        _write(folder, terms, own)
+    before, said = _read(folder)
+    if before != terms:
+        raise RunError(f"{folder} belongs to a federation on other terms. Join this one with another folder.")
+    if own is not None and own != said:
+        raise RunError(
+            f"{folder} was begun with {said or 'no promise'}, and now {own or 'no promise'} is asked for: what a client promises "
+            "does not change. Join with another folder."
+        )
+    if not any(line.get("digest") == run.config.digest for line in run.ledger.lines):
+        raise RunError(
+            f"{folder / CONFIG} was changed after the training began. Undo the change, or join anew."
+        )
+
+
+def _read(folder: Path) -> tuple[Terms, dict[str, Any]]:
     try:
         found = json.loads((folder / MEMBER).read_text(encoding="utf-8"))
-        return Terms.of(str(found["terms"])), int(found["round"])
+        return Terms.of(str(found["terms"])), dict(found["own"])
     except (OSError, ValueError, KeyError, TypeError, ConfigError):
         raise RunError(
             f"{folder} is not the folder of a client of a federation: {MEMBER} is missing or damaged."
         ) from None
 
 
-def _write(folder: Path, terms: Terms, last: int) -> None:
-    write_json(folder / MEMBER, {"terms": terms.text(), "round": last}, mode=0o600)
+def _write(folder: Path, terms: Terms, own: dict[str, Any]) -> None:
+    write_json(folder / MEMBER, {"terms": terms.text(), "own": own}, mode=0o600)

@@ -27,10 +27,12 @@ from veilgraph.files import read_lines, write_json, write_text
 LINK = "veil"
 OVER = "over.json"  # in the server's folder: written by its app when all rounds are done, or why not
 STARTING = 60.0  # seconds for a SuperLink to answer
+NODES, RUN = "nodes.json", "run.json"  # who may join; what a run is, for the server's own app (see own_apps)
+COMMANDS = ("serverapp", "clientapp", "simulation", "agentapp", "model", "connector")  # what Flower starts
 APP = """[project]
 name = "veilgraph-federation"
 version = "1.0.0"
-description = "One federation"
+description = "Nothing of this is run: see federate/own_apps.py"
 license = "Apache-2.0"
 dependencies = []
 
@@ -75,10 +77,15 @@ def serve(
     ]
     words += ["--enable-supernode-auth", "--disable-runtime-dependency-installation"]
     words += ["--host", host, "--port", port, "--database", place / "link.sqlite"]
+    _only_ours(place / "home", "serverapp", place / RUN)
     with _process(words, place / "home", place / "link.log") as process:
         _wait_for(process, host, port, place / "link.log")
+        known = json.loads((place / NODES).read_text(encoding="utf-8")) if (place / NODES).exists() else {}
         for key in clients:
-            _register(Path(key), place / "home")
+            text = Path(key).read_text(encoding="utf-8").strip()
+            if text not in known:
+                known[text] = _register(Path(key), place / "home")
+                write_json(place / NODES, known, mode=0o600)
         yield {"address": address, "certificate": str(ca), "clients": len(clients), "folder": str(place)}
         process.wait()
 
@@ -111,6 +118,7 @@ def join(
     words: list[object] = ["flower-supernode", "--root-certificates", certificate, "--superlink", address]
     words += ["--auth-supernode-private-key", key, "--node-config", f'config="{home / "node.json"}"']
     words += ["--host", "127.0.0.1", "--port", _free_port()]
+    _only_ours(home, "clientapp")
     with _process(words, home, home / "node.log") as process:
         yield {"server": address, "name": name, "run": str(place), "log": str(home / "node.log")}
         process.wait()
@@ -129,11 +137,11 @@ def run(
         )
     (place / "server").mkdir(parents=True, exist_ok=True)
     (place / "server" / OVER).unlink(missing_ok=True)
-    given = {"folder": str(place / "server"), "clients": clients, "terms": terms.text()}
-    given |= {"patience": float(patience), "waiting": float(waiting)}
+    nodes = list(json.loads((place / NODES).read_text(encoding="utf-8")).values())
+    given = {"folder": str(place / "server"), "clients": clients, "terms": terms.text(), "nodes": nodes}
+    write_json(place / RUN, given | {"patience": float(patience), "waiting": float(waiting)}, mode=0o600)
     (place / "app").mkdir(exist_ok=True)
-    config = "".join(f"{key} = {json.dumps(value)}\n" for key, value in given.items())
-    write_text(place / "app" / "pyproject.toml", APP + config)
+    write_text(place / "app" / "pyproject.toml", APP)
     told = _flwr(["run", str(place / "app"), LINK, "--format", "json"], place / "home")
     number = str(told["run-id"])
     seen, looked = len(read_lines(place / "server" / "trace.jsonl")), time.monotonic()
@@ -162,7 +170,9 @@ def run(
 def _environment(home: Path) -> dict[str, str]:
     return {
         **os.environ,
-        "PATH": os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")]),
+        "PATH": os.pathsep.join(
+            [str(home / "bin"), str(Path(sys.executable).parent), os.environ.get("PATH", "")]
+        ),
         "FLWR_HOME": str(home),
         "FLWR_TELEMETRY_ENABLED": "0",
         "FLWR_DISABLE_UPDATE_CHECK": "1",
@@ -207,12 +217,26 @@ def _wait_for(process: subprocess.Popen[bytes], host: str, port: int, log: Path)
     raise InputError(f"the server did not answer at {host}:{port} in {STARTING:g} s. See {log}.")
 
 
-def _register(key: Path, home: Path) -> None:
-    """Let the owner of a key join; one who may already is left as it is."""
+def _register(key: Path, home: Path) -> int:
+    """Let the owner of a key join; the number of its node."""
     told = _flwr(["supernode", "register", str(key), LINK, "--format", "json"], home, check=False)
-    why = str(told.get("error-message", told.get("error", "")))
-    if not told.get("success") and "already" not in why.lower():
-        raise InputError(f"{key} cannot be registered: {why or 'Flower did not say why'}")
+    if not told.get("success") or "node-id" not in told:
+        raise InputError(f"{key} cannot be registered: {told.get('error-message', told.get('error', told))}")
+    return int(told["node-id"])
+
+
+def _only_ours(home: Path, command: str, config: Path | None = None) -> None:
+    """What Flower finds under the names of the processes it starts: our own app for one, and for the others nothing that runs."""
+    (home / "bin").mkdir(parents=True, exist_ok=True)
+    for name in COMMANDS:
+        path = home / "bin" / f"flwr-{name}"
+        lines = [f"#!{sys.executable}", "import sys"]
+        if name == command:
+            lines += ["import os", f"os.environ['VEILGRAPH_FEDERATION'] = {str(config)!r}"] if config else []
+            lines += [f"from veilgraph.federate.own_apps import {command}", f"sys.exit({command}())"]
+        else:
+            lines.append(f"sys.exit('flwr-{name} is not run here')")
+        write_text(path, "\n".join([*lines, ""]), mode=0o700)
 
 
 def _flwr(words: list[str], home: Path, *, check: bool = True) -> dict[str, Any]:

@@ -20,6 +20,7 @@ from veilgraph.federate.names import WIDTH
 from veilgraph.federate.terms import Terms
 
 LOOK = 1.0  # seconds between looks for clients
+FIGURES = ("mrr.fede", "mrr.shared")  # what a client may say at the end
 
 
 @dataclass(frozen=True)
@@ -45,6 +46,7 @@ class Server:
     patience: float | None = None  # seconds for a client to answer in a round
     waiting: float = 3600.0  # seconds for clients to come
     listener: Callable[[Progress], None] | None = None
+    allowed: set[int] | None = None  # nodes that may have a seat; None: any
     seats: dict[int, str] = field(default_factory=dict)  # names by node
     refused: dict[str, str] = field(default_factory=dict)  # in this round: who, why
     told: dict[str, dict[str, Any]] = field(default_factory=dict)  # what clients said at the end
@@ -82,11 +84,15 @@ class Server:
                 reasons = "".join(f" {name}: {why}." for name, why in self.refused.items())
                 raise InputError(f"{len(joined)} of {wanted} clients came in {self.waiting:g} s.{reasons}")
             time.sleep(LOOK)
-        return coordinator or Coordinator.begin(self.terms, self.folder, dict(sorted(joined.items())))
+        if coordinator is None:
+            nodes = {name: node for node, name in self.seats.items()}
+            coordinator = Coordinator.begin(self.terms, self.folder, dict(sorted(joined.items())), nodes)
+        return coordinator
 
     def _greet(self, coordinator: Coordinator | None) -> dict[str, np.ndarray]:
         """Say hello to nodes that have no seat yet; tokens of those that may have one."""
         new = [node for node in self.grid.get_node_ids() if node not in self.seats]
+        new = [node for node in new if self.allowed is None or node in self.allowed]
         found: dict[str, np.ndarray] = {}
         for node, reply in self._ask(
             new, messages.HELLO, "0", {n: pack({}, terms=self.terms.text()) for n in new}
@@ -96,7 +102,7 @@ class Server:
                 if name in self.seats.values() and coordinator is None:
                     raise Refused("another client has that name")
                 if coordinator is not None:
-                    coordinator.check_again(name, tokens)
+                    coordinator.check_again(name, tokens, node)
                 self.seats = {n: seat for n, seat in self.seats.items() if seat != name} | {node: name}
                 found[name] = tokens
             except (Refused, Unreadable) as error:
@@ -158,7 +164,7 @@ class Server:
                 facts = self._facts(reply, "validated")
                 if "mrr" in facts:
                     said.append((float(facts["mrr"]), float(facts["queries"])))
-            except (Refused, Unreadable, TypeError, ValueError):
+            except (Refused, Unreadable, KeyError, TypeError, ValueError, OverflowError):
                 continue
         said = [(mrr, count) for mrr, count in said if 0 <= mrr <= 1 and 0 < count < 1e9]
         if said:
@@ -168,7 +174,9 @@ class Server:
         contents = self._contents(coordinator)
         for node, reply in self._ask(list(contents), messages.FINISH, "end", contents):
             try:
-                self.told[self.seats[node]] = self._facts(reply, "finished")
+                said = self._facts(reply, "finished")
+                figures = {key: said[key] for key in FIGURES if _share(said.get(key))}
+                self.told[self.seats[node]] = {"status": "finished", **figures}
             except (Refused, Unreadable) as error:
                 self.refused[self.seats[node]] = str(error)
 
@@ -193,10 +201,15 @@ class Server:
         said = messages.facts(reply)
         if said.get("status") not in wanted:
             reason = said.get("reason")
-            raise Refused(
-                f"it failed ({reason})" if isinstance(reason, str) and reason.isidentifier() else "it failed"
+            known = (
+                isinstance(reason, str) and len(reason) <= 64 and reason.isascii() and reason.isidentifier()
             )
+            raise Refused(f"it failed ({reason})" if known else "it failed")
         return said
+
+
+def _share(value: object) -> bool:
+    return isinstance(value, float) and 0 <= value <= 1
 
 
 def _whole(value: object) -> int:

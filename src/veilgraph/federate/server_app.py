@@ -1,10 +1,10 @@
-"""The Flower app of a server: its run's configuration names the folder and the terms."""
+"""A server's federation on Flower's grid, as the server's own file describes it."""
 
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
-from flwr.app import Context
 from flwr.serverapp import Grid, ServerApp
 
 from veilgraph.errors import VeilError
@@ -13,23 +13,22 @@ from veilgraph.federate.server import Server
 from veilgraph.federate.terms import Terms
 from veilgraph.files import write_json
 
-app = ServerApp()
+app = ServerApp()  # Flower's command line wants to see one; what is run is below, by own_apps
 
 
-@app.main()
-def main(grid: Grid, context: Context) -> None:
+def run(grid: Grid, given: dict[str, Any]) -> None:
     """All rounds; how it ended is written down for who waits for it."""
-    given = context.run_config
-    folder = Path(str(given["folder"]))
-    server = Server(
-        grid,
-        Terms.of(str(given["terms"])),
-        folder,
-        int(given["clients"]),
-        patience=float(given["patience"]),
-        waiting=float(given["waiting"]),
-    )
+    folder = Path(given["folder"])
     try:
+        server = Server(
+            grid,
+            Terms.of(given["terms"]),
+            folder,
+            int(given["clients"]),
+            patience=float(given["patience"]),
+            waiting=float(given["waiting"]),
+            allowed=set(given["nodes"]),
+        )
         done = server.run()
     except VeilError as error:
         write_json(folder / OVER, {"error": str(error)})

@@ -12,7 +12,7 @@ from veilgraph.errors import ConfigError
 from veilgraph.federate.strategies import strategy
 
 AGGREGATES = ("mean", "trimmed")
-OWN = (*PRIVATE_ONLY, "epsilon", "delta", "noise_multiplier", "drop_confidential", "seed", "threads")
+OWN = (*PRIVATE_ONLY, "epsilon", "delta", "noise_multiplier", "drop_confidential", "prior", "seed", "threads")
 DIMENSION = 128
 
 
@@ -81,7 +81,6 @@ class Terms:
         """Of one client's training: the shared ones, and what only it may say."""
         private = TrainConfig.of(own).private
         return {
-            "averaging": 0.0,  # rows are averaged over clients instead
             "schedule": "linear",
             **({"order": "interleaved"} if private else {}),
             **self.training,
@@ -89,4 +88,5 @@ class Terms:
             **own,
             "epochs": self.rounds * self.local_epochs,
             "validate_every": 0,  # the federation does
+            "averaging": 0.0,  # rows are averaged over clients instead
         }

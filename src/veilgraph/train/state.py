@@ -40,6 +40,7 @@ class TrainingState:
     finished: bool = False
     phase: int = 0  # 1: private steps after unrestricted ones
     ledger: str = ""  # what was on the ledger (see Ledger.mark), in a private training
+    round: int = 0  # the last round of a federation that was trained
     numbers: tuple[str, ...] = field(
         default=(
             "averaged",
@@ -54,6 +55,7 @@ class TrainingState:
             "finished",
             "phase",
             "ledger",
+            "round",
         ),
         repr=False,
     )

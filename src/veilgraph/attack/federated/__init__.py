@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from veilgraph.attack.membership.curve import auc, measure
-from veilgraph.errors import InputError, MissingExtraError, UnknownNameError
+from veilgraph.errors import InputError, MissingExtraError, UnknownNameError, UsageError
 
 KINDS = ("server", "passive", "active")
 
@@ -40,6 +40,10 @@ def listen(
     from veilgraph.federate import federate, graphs_of
     from veilgraph.load import load, save
 
+    if terms.get("strategy", "fede") != "fede" or terms.get("aggregate", "mean") != "mean":
+        raise UsageError(
+            "attacks are on entity rows that are plainly averaged: strategy fede, aggregate mean."
+        )
     folder, paths = Path(out), graphs_of(source)
     planted = folder / "planted" / victim
     if not (folder / TARGETS).exists():
@@ -85,7 +89,7 @@ def federated(folder: str | Path, kind: str, *, auxiliary: Any = None, seed: int
     best = _judged(every, scene.targets.member, seed)
     return {
         "kind": kind,
-        "round": int(str(best["score"]).rpartition(" ")[2]),
+        "round": int(str(best["score"]).rpartition(" ")[2]),  # of the second half; the score names both
         **best,
         "best f1 over rounds": max(row["f1"] for row in rows),
         "members": int(scene.targets.member.sum()),
@@ -97,7 +101,8 @@ def federated(folder: str | Path, kind: str, *, auxiliary: Any = None, seed: int
 def _scene(folder: Path, auxiliary: Any) -> Any:
     from veilgraph.attack.federated.base import Scene
     from veilgraph.attack.federated.targets import Targets
-    from veilgraph.federate import CLIENTS
+    from veilgraph.federate import CLIENTS, SECRET
+    from veilgraph.federate.names import read_secret, tokens
     from veilgraph.load import load
     from veilgraph.runs import Run
 
@@ -105,7 +110,8 @@ def _scene(folder: Path, auxiliary: Any) -> Any:
     attacker = Run.open(folder / CLIENTS / targets.attacker)
     victim = Run.open(folder / CLIENTS / targets.victim)
     names = attacker.relations.ids(relation for _, relation, _ in targets.statements)
-    places = np.stack([victim.entities.ids(one[i] for one in targets.statements) for i in (0, 2)], 1)
+    order = np.argsort(np.lexsort(tokens(list(victim.entities), read_secret(folder / SECRET)).T[::-1]))
+    places = order[np.stack([victim.entities.ids(one[i] for one in targets.statements) for i in (0, 2)], 1)]
     graph = victim.graph() if auxiliary is None else load(auxiliary)
     rows = graph.splits.get("valid", np.empty((0, 3), np.int32)) if auxiliary is None else graph.triples
     heads, kinds, tails = (
@@ -117,7 +123,7 @@ def _scene(folder: Path, auxiliary: Any) -> Any:
         )
     )
     known = (heads >= 0) & (kinds >= 0) & (tails >= 0)
-    true = list(zip(heads[known].tolist(), kinds[known].tolist(), tails[known].tolist()))
+    true = list(zip(order[heads[known]].tolist(), kinds[known].tolist(), order[tails[known]].tolist()))
     return Scene(folder / "transcript", attacker.model, targets, names, places, true)
 
 

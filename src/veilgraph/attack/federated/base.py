@@ -17,7 +17,7 @@ from veilgraph.models.base import Model
 
 @dataclass(frozen=True)
 class Scene:
-    """What is known to any attacker: the model, the targets (without the truth), where the transcript is."""
+    """What is known to any attacker: the model, the targets (no attack looks at the truth in them), where the transcript is."""
 
     folder: Path  # of the transcript
     model: Model

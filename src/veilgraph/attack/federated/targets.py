@@ -81,7 +81,7 @@ def plant(
     weight = np.bincount(mine.train[:, 1], minlength=len(mine.relations)).astype(float)
     weight = weight[mine.relations.ids(relations)]
     ids, chosen = mine.entities.ids(entities), mine.relations.ids(relations)
-    known = {tuple(row) for row in mine.triples.tolist()}
+    known = {tuple(row) for graph in graphs.values() for row in _in(mine, graph).tolist()}
     drawn: list[tuple[int, int, int]] = []
     for _ in range(100):
         heads, tails = rng.choice(ids, (2, count))
@@ -102,3 +102,17 @@ def plant(
     held = {name: set(graph.entities) for name, graph in graphs.items()}
     holders = np.array([[sum(e in own for own in held.values()) for e in (h, t)] for h, _, t in named])
     return planted, Targets(victim, attacker, named, member, holders)
+
+
+def _in(mine: Graph, graph: Graph) -> np.ndarray:
+    """The statements of a graph by the numbers of another one, those it has all names of."""
+    columns = [
+        here.places(there.names(graph.triples[:, i]))
+        for here, there, i in (
+            (mine.entities, graph.entities, 0),
+            (mine.relations, graph.relations, 1),
+            (mine.entities, graph.entities, 2),
+        )
+    ]
+    rows = np.stack(columns, 1)
+    return rows[(rows >= 0).all(1)]

@@ -50,8 +50,8 @@ class Listener:
     def _client(self, number: int, folder: str, received: np.ndarray, sent: np.ndarray) -> np.ndarray:
         member = kept[folder]
         vocabulary = member.run.entities
-        heads = vocabulary.ids(head for head, _, _ in self.targets.statements)
-        tails = vocabulary.ids(tail for _, _, tail in self.targets.statements)
+        heads = member.places(vocabulary.ids(head for head, _, _ in self.targets.statements))
+        tails = member.places(vocabulary.ids(tail for _, _, tail in self.targets.statements))
         if self.active and number % self.every == 0:
             sent = sent.copy()
             sent[np.unique(tails)] *= -1

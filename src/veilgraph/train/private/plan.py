@@ -167,8 +167,14 @@ class PrivatePlan:
         if self.left is None:  # once: every later charge is one of these
             self.left = self.config.private_steps or 0
             if self.config.epsilon is not None and self.ledger.private and self.guarantee == "dp":
-                budget, delta = self.config.epsilon, self.config.delta or 0.0
-                self.left = steps_left(self.ledger.events, self.event, budget, delta, self.left)
+                budget, delta, events = (
+                    self.config.epsilon,
+                    self.config.delta or 0.0,
+                    list(self.ledger.events),
+                )
+                if self.config.clip_quantile is not None and self.ledger.found("clip") is None:
+                    events.append(quantile.event(self.units))  # will be paid before the first step
+                self.left = steps_left(events, self.event, budget, delta, self.left)
         wanted = min(steps, self.left)
         if not wanted:
             return False

@@ -29,6 +29,8 @@ from veilgraph.train.gradients import Objective, TripleBatch, final_scores
 from veilgraph.train.private import kernels
 from veilgraph.train.private.clip import Clip, ClippedSum, Into, add_merged, factors, merged, penalty
 
+LARGEST = 1e15  # squares of it can be added up in single precision
+
 
 class _Parts(NamedTuple):
     """The gradient of each statement, before clipping."""
@@ -53,17 +55,16 @@ def separable_sum(
     head_ids, relation, tail_ids = batch.triples.unbind(1)
     b, (sides, k) = len(head_ids), batch.negatives.shape
     backward = relation + len(p.relations) // 2 if objective.reciprocal else relation
-    head = p.entities.index_select(0, head_ids).requires_grad_()
-    tail = p.entities.index_select(0, tail_ids).requires_grad_()
-    ahead = p.relations.index_select(0, relation).requires_grad_()
-    behind = p.relations.index_select(0, backward).requires_grad_() if objective.reciprocal else ahead
+    head, tail = _rows(p.entities, head_ids).requires_grad_(), _rows(p.entities, tail_ids).requires_grad_()
+    ahead = _rows(p.relations, relation).requires_grad_()
+    behind = _rows(p.relations, backward).requires_grad_() if objective.reciprocal else ahead
     back = model.compose if objective.reciprocal else model.compose_inverse
     with torch.enable_grad():
         asked = torch.cat([model.compose(head, ahead), back(tail, behind)])
     query, target = asked.detach(), torch.cat([tail.detach(), head.detach()])
     broken = _not_numbers(query)  # a diverged statement must not spread over the shared negatives
     query = query if broken is None else query.masked_fill(broken.unsqueeze(1), 0.0)
-    negative_rows = p.entities.index_select(0, batch.negatives.view(-1)).view(sides, k, -1)
+    negative_rows = _rows(p.entities, batch.negatives.view(-1)).view(sides, k, -1)
     positive = model.similarity.pairs(query, target)
     chunked = query.view(sides, -1, query.shape[1])
     table = model.similarity.table(chunked, negative_rows)
@@ -113,6 +114,16 @@ def separable_sum(
     loss = float(counted.sum())
     loss = loss if math.isfinite(loss) else float(counted.nan_to_num().sum())
     return ClippedSum(entities, relations, clip.norm, loss, norms)
+
+
+def _rows(table: Tensor, ids: Tensor) -> Tensor:
+    """Rows to compute with: no number in them is so large that a distance overflows.
+
+    Tables may be somebody else's choice (a federation's server sends them). With 1e36 in a row, a statement about it has a
+    distance that is infinite and a factor of zero, zero times infinity is no number, and one statement would show on all the negatives it
+    shares. What is cut off here depends on tables alone, not on statements, so that neighbours differ by a clip norm at most.
+    """
+    return table.index_select(0, ids).clamp_(-LARGEST, LARGEST)
 
 
 def _not_numbers(rows: Tensor) -> Tensor | None:
