@@ -83,6 +83,7 @@ def _code_of_strangers_is_not_run(server: Path, tmp_path: Path) -> None:
     assert not marker.exists()
 
 
+@pytest.mark.slow  # two minutes: Flower starts a process for every message
 def test_a_server_and_three_clients(hospital: Graph, tmp_path: Path) -> None:
     names = [f"client{i}" for i in range(3)]
     for name, graph in divide(hospital, 3).items():

@@ -1,4 +1,4 @@
-"""Whole federations in one process: what they learn, promise, survive, and never say."""
+"""Whole federations in one process: what they learn, survive, and never say."""
 
 from __future__ import annotations
 
@@ -13,79 +13,18 @@ pytest.importorskip("flwr")
 
 from flwr.app import Message
 
+from tests.federate.federation import TRAINING, Federation, rows_of
 from veilgraph.certify import verify
 from veilgraph.cli import main
-from veilgraph.errors import ConfigError, InputError, RunError, UsageError
+from veilgraph.errors import ConfigError, RunError, UsageError
 from veilgraph.federate import federate
 from veilgraph.federate.client_app import app, kept
-from veilgraph.federate.coordinator import Coordinator, Refused
 from veilgraph.federate.divide import divide
 from veilgraph.federate.grid import LocalGrid
-from veilgraph.federate.member import Member
 from veilgraph.federate.messages import pack
-from veilgraph.federate.names import new_secret, tokens
 from veilgraph.federate.server import Server
-from veilgraph.federate.terms import Terms
-from veilgraph.load import Graph, load, save, split
+from veilgraph.load import Graph, save
 from veilgraph.runs import Run
-
-TRAINING = {"model": "distmult", "dimension": 16, "candidates": "sampled"}
-
-
-@pytest.fixture(scope="module")
-def hospital() -> Graph:
-    """A very small one: these tests are about messages."""
-    return split(load("builtin:hospital", patients=60), valid=0.05, test=0.05)
-
-
-@pytest.fixture(scope="module")
-def clients(hospital: Graph, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("clients")
-    for name, graph in divide(hospital, 3).items():
-        save(graph, folder / name)
-    return folder
-
-
-class Federation:
-    """A server and clients in one process, with a way to look into or change what clients answer."""
-
-    def __init__(self, clients: Path, folder: Path, change: Any = None, **terms: Any) -> None:
-        self.folder, self.change = folder, change
-        folder.mkdir(exist_ok=True)
-        if not (folder / "secret").exists():
-            new_secret(folder / "secret", 0)
-        self.terms = Terms(**{"rounds": 3, "local_epochs": 1, "training": TRAINING} | terms)
-        self.nodes = [
-            {
-                "name": one.name,
-                "graph": str(one),
-                "folder": str(folder / one.name),
-                "secret": str(folder / "secret"),
-                "own": "{}",
-            }
-            for one in sorted(clients.iterdir())
-        ]
-
-    def run(self) -> Server:
-        kept.clear()
-        grid = LocalGrid(self._answer, self.nodes)  # type: ignore[arg-type]
-        server = Server(grid, self.terms, self.folder / "server", len(self.nodes), waiting=1.0)
-        server.run()
-        return server
-
-    def _answer(self, message: Message, context: Any) -> Message:
-        reply = app(message, context)
-        return self.change(message, reply, context.node_config["name"]) if self.change else reply
-
-    @property
-    def trace(self) -> list[dict[str, Any]]:
-        return [
-            json.loads(line) for line in (self.folder / "server" / "trace.jsonl").read_text().splitlines()
-        ]
-
-
-def _rows(folder: Path) -> dict[str, np.ndarray]:
-    return {one.name: Run.open(one).parameters.entities.numpy() for one in sorted(folder.glob("client*"))}
 
 
 def test_a_federation_learns_and_every_client_has_a_run(clients: Path, tmp_path: Path) -> None:
@@ -98,7 +37,7 @@ def test_a_federation_learns_and_every_client_has_a_run(clients: Path, tmp_path:
         run = Run.open(tmp_path / "f" / "clients" / one["name"])
         assert verify(run)["valid"]
         assert len(run.trace) == 8
-    shared = [_rows(tmp_path / "f" / "clients")[f"client{i}"] for i in range(3)]
+    shared = [rows_of(tmp_path / "f" / "clients")[f"client{i}"] for i in range(3)]
     names = [list(Run.open(tmp_path / "f" / "clients" / f"client{i}").entities) for i in range(3)]
     both = sorted(set(names[0]) & set(names[1]))
     assert both
@@ -171,8 +110,8 @@ def test_an_interrupted_federation_ends_as_if_it_had_not_been(clients: Path, tmp
     assert [line["round"] for line in broken.trace] == [1, 2, 3]
     for node in broken.nodes:
         assert [line["epoch"] for line in Run.open(node["folder"]).trace] == [1, 2, 3]
-    for name, rows in _rows(tmp_path / "whole").items():
-        assert np.array_equal(rows, _rows(tmp_path / "broken")[name])
+    for name, rows in rows_of(tmp_path / "whole").items():
+        assert np.array_equal(rows, rows_of(tmp_path / "broken")[name])
 
 
 def test_a_round_that_was_trained_is_not_trained_again(clients: Path, tmp_path: Path) -> None:
@@ -247,164 +186,7 @@ def test_hostile_uploads_are_refused_with_a_reason(clients: Path, tmp_path: Path
     assert refused[2]["client2"]
     assert "0abc" not in json.dumps(refused)
     assert [len(line["came"]) for line in federation.trace] == [3 if what == "replay" else 2, 2, 2]
-    assert all(np.isfinite(rows).all() for rows in _rows(tmp_path / "f").values())
-
-
-# --- privacy ----------------------------------------------------------------------------------------------------------
-def test_private_clients_promise_what_they_were_asked_to(clients: Path, tmp_path: Path) -> None:
-    own = {"epsilon": 4.0, "delta": 1e-5, "mechanism": "lazy"}
-    found = federate(clients, out=tmp_path / "f", own=own, rounds=3, local_epochs=2, training=TRAINING)
-    for one in found["clients"]:
-        assert one["guarantee"] == "dp"
-        assert 0 < one["epsilon"] <= 4
-        run = Run.open(tmp_path / "f" / "clients" / one["name"])
-        assert verify(run)["valid"]
-        paid = [event for event in run.ledger.events if event["event"] == "repeated"]
-        assert len(paid) == 3  # once a round, and nothing that was not taken
-        assert sum(int(event["times"]) for event in paid) == run.config.private_steps
-
-
-def test_a_client_whose_budget_is_spent_stops_and_the_others_go_on(clients: Path, tmp_path: Path) -> None:
-    federation = Federation(clients, tmp_path / "f", rounds=4)
-    own = {
-        "epsilon": 2.0,
-        "delta": 1e-5,
-        "mechanism": "lazy",
-        "private_steps": 8,
-        "sample_rate": 0.2,
-        "prior": "none",
-    }
-    federation.nodes[0]["own"] = json.dumps(own | {"noise_multiplier": 1.2})
-    federation.run()
-    came = [line["came"] for line in federation.trace]
-    assert "client0" in came[0]
-    assert came[-1] == ["client1", "client2"]
-    assert federation.trace[-1]["spent"] == ["client0"]
-    run = Run.open(tmp_path / "f" / "client0")
-    assert run.epsilon is not None
-    assert run.epsilon <= 2.0
-
-
-def test_figures_of_private_clients_stay_with_them(clients: Path, tmp_path: Path) -> None:
-    federation = Federation(clients, tmp_path / "f")
-    federation.nodes[0]["own"] = json.dumps({"epsilon": 4.0, "mechanism": "lazy"})
-    server = federation.run()
-    assert set(server.told["client0"]) == {"status"}
-    assert "mrr.shared" in server.told["client1"]
-    assert (tmp_path / "f" / "client0" / "metrics.json").is_file()
-
-
-def test_a_kill_loses_no_spent_budget(clients: Path, tmp_path: Path) -> None:
-    class Killed(BaseException):
-        pass
-
-    def kill(message: Message, reply: Message, name: str) -> Message:
-        if message.metadata.message_type == "train" and message.metadata.group_id == "2":
-            raise Killed
-        return reply
-
-    federation = Federation(clients, tmp_path / "f", kill)
-    for node in federation.nodes:
-        node["own"] = json.dumps({"epsilon": 4.0, "delta": 1e-5, "mechanism": "lazy"})
-    with pytest.raises(Killed):
-        federation.run()
-    paid = Run.open(tmp_path / "f" / "client0").ledger.events
-    federation.change = None
-    federation.run()
-    run = Run.open(tmp_path / "f" / "client0")
-    assert run.ledger.events[: len(paid)] == paid
-    assert run.epsilon is not None
-    assert run.epsilon <= 4
-    assert verify(run)["valid"]
-
-
-def test_a_server_cannot_read_names_from_the_order_of_tokens(clients: Path, tmp_path: Path) -> None:
-    federation = Federation(clients, tmp_path / "f")
-    node = federation.nodes[0]
-    member = Member.join(node["folder"], node["graph"], federation.terms, b"s" * 32, {})
-    assert [bytes(one) for one in member.tokens] == sorted(bytes(one) for one in member.tokens)
-    named = tokens(list(member.run.entities), b"s" * 32)
-    assert np.array_equal(member.tokens[member.places(np.arange(len(named)))], named)
-    rows = np.arange(member.rows().size, dtype=np.float32).reshape(member.rows().shape)
-    member.take(rows)
-    assert np.array_equal(member.rows(), rows)
-
-
-def test_a_finished_client_stays_as_it_is(clients: Path, tmp_path: Path) -> None:
-    federation = Federation(clients, tmp_path / "f")
-    federation.run()
-    before = {
-        one.name: (one.parent / one.name / "relations.safetensors").read_bytes()
-        for one in (tmp_path / "f").glob("client*")
-    }
-    figures = (tmp_path / "f" / "client0" / "metrics.json").read_bytes()
-    federation.run()
-    for name, rows in before.items():
-        assert (tmp_path / "f" / name / "relations.safetensors").read_bytes() == rows
-    assert (tmp_path / "f" / "client0" / "metrics.json").read_bytes() == figures
-    node = federation.nodes[0]
-    member = Member.open(node["folder"], node["graph"], (tmp_path / "f" / "secret").read_bytes().strip())
-    assert member.train(4, member.rows()) is None
-
-
-def test_a_promise_does_not_change(clients: Path, tmp_path: Path) -> None:
-    federation = Federation(clients, tmp_path / "f")
-    node, terms = federation.nodes[0], federation.terms
-    own = {"epsilon": 4.0, "mechanism": "lazy"}
-    Member.join(node["folder"], node["graph"], terms, b"s" * 32, own)
-    Member.join(node["folder"], node["graph"], terms, b"s" * 32, own)
-    for other in ({}, own | {"epsilon": 1.0}):
-        with pytest.raises(RunError, match="does not change"):
-            Member.join(node["folder"], node["graph"], terms, b"s" * 32, other)
-    (Path(node["folder"]) / "member.json").unlink()  # a kill right after the folder was made
-    Member.join(node["folder"], node["graph"], terms, b"s" * 32, own)
-
-
-def test_rows_no_training_makes_are_refused(clients: Path, tmp_path: Path) -> None:
-    federation = Federation(clients, tmp_path / "f")
-    node = federation.nodes[0]
-    member = Member.join(node["folder"], node["graph"], federation.terms, b"s" * 32, {})
-    for value in (np.nan, np.inf, 1e7):
-        rows = member.rows()
-        rows[0, 0] = value
-        with pytest.raises(InputError, match="numbers up to"):
-            member.take(rows)
-    with pytest.raises(InputError, match="expected"):
-        member.take(member.rows()[1:])
-
-
-def test_a_histogram_for_the_clip_norm_is_within_the_budget(clients: Path, tmp_path: Path) -> None:
-    own = {"epsilon": 2.0, "delta": 1e-5, "mechanism": "lazy", "clip_quantile": 0.5, "noise_multiplier": 6.0}
-    own |= {"private_steps": 400, "sample_rate": 0.5, "prior": "none"}
-    found = federate(clients, out=tmp_path / "f", own=own, rounds=1, local_epochs=1, training=TRAINING)
-    assert all(0 < one["epsilon"] <= 2 for one in found["clients"])
-
-
-def test_a_name_belongs_to_its_node(clients: Path, tmp_path: Path) -> None:
-    federation = Federation(clients, tmp_path / "f", rounds=1)
-    federation.run()
-    again = Coordinator.resume(federation.terms, tmp_path / "f" / "server")
-    assert again is not None
-    own = again.tokens[again.seats["client0"].places]
-    again.check_again("client0", own, 2)
-    with pytest.raises(Refused, match="another node"):
-        again.check_again("client0", own, 3)
-
-
-@pytest.mark.parametrize("kind", ["evaluate", "query.finish"])
-def test_hostile_figures_do_not_stop_the_server(clients: Path, tmp_path: Path, kind: str) -> None:
-    def lie(message: Message, reply: Message, name: str) -> Message:
-        if message.metadata.message_type != kind or name != "client1":
-            return reply
-        lies = {"evaluate": {"status": "validated", "mrr": 0.5}}
-        said = lies.get(kind, {"status": "finished", "mrr.shared": b"x", "mrr.fede": 7.0, "more": "y" * 10})
-        return Message(pack({}, **said), reply_to=message)
-
-    federation = Federation(clients, tmp_path / "f", lie, validate_every=1)
-    server = federation.run()
-    json.dumps(server.told)
-    if kind == "query.finish":
-        assert server.told["client1"] == {"status": "finished"}
+    assert all(np.isfinite(rows).all() for rows in rows_of(tmp_path / "f").values())
 
 
 # --- commands ---------------------------------------------------------------------------------------------------------
