@@ -17,23 +17,17 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
 
 from common import arguments, benchmark, finish, say, settings
-from veilgraph import models
-from veilgraph.account.calibrate import calibrate
-from veilgraph.account.events import gaussian
 from veilgraph.evaluate.metrics import summarise
 from veilgraph.evaluate.ranking import Ranker
 from veilgraph.experiments.dpkge import interval
+from veilgraph.experiments.raw_counts import raw_counts
 from veilgraph.load import Graph
 from veilgraph.load.marks import Marks
 from veilgraph.mark import mark, may_be_confidential
-from veilgraph.models.parameters import Parameters
-from veilgraph.models.prior import Prior
 from veilgraph.runs import DELTA
 from veilgraph.train import train
-from veilgraph.train.private.gauss import source
 
 ORDINARY = {"model": "complex", "dimension": 200, "schedule": "linear"}
 
@@ -65,19 +59,10 @@ def measure(graph: Graph, kind: str, seed: int, **chosen: Any) -> dict[str, floa
 def measure_raw(graph: Graph, kind: str, seed: int, epsilon: float) -> dict[str, float]:
     """Counts of the confidential training statements with nothing but noise, ranked."""
     marked = graph.with_marks(marks_of(graph, kind, seed))
-    relations, entities = len(graph.relations), len(graph.entities)
-    table = np.zeros((2 * relations, entities))
-    head, relation, tail = graph.train[marked.secret("train")].astype(np.int64).T
-    np.add.at(table, (relation, tail), 1)
-    np.add.at(table, (relations + relation, head), 1)
-    multiplier = calibrate(lambda noise: [gaussian(noise)], epsilon, DELTA)
-    table += multiplier * 2**0.5 * source().normal(*table.shape)
-    model = models.create("marginals", 1)
-    p = Parameters(*model.initialise(entities, relations, np.random.default_rng(0)))
-    p.prior = Prior(relations, entities, torch.from_numpy(table).float())
+    model, p = raw_counts(graph, graph.train[marked.secret("train")], epsilon, DELTA)
     asked = graph.splits["test"]
     asked = asked[may_be_confidential(marked)[asked[:, 1]]] if kind == "relations" else asked
-    ranks = Ranker(graph.triples, relations).rank(model, p, asked, reciprocal=False)
+    ranks = Ranker(graph.triples, len(graph.relations)).rank(model, p, asked, reciprocal=False)
     found = summarise(ranks.rank, ranks.candidates)
     return {key: found[key] for key in ("mrr", "mr", "hits@10")}
 

@@ -153,6 +153,7 @@ class TrainConfig:
         "dense",
         "adafest",
         "select",
+        "select-as-published",
         "touched",
     )
     drop_confidential: bool = _setting(False, bool, "Learn from unrestricted statements only.")

@@ -23,7 +23,10 @@ from veilgraph.federate.divide import divide
 from veilgraph.federate.grid import LocalGrid
 from veilgraph.federate.messages import pack
 from veilgraph.federate.server import Server
-from veilgraph.load import Graph, save
+from veilgraph.federate.together import union
+from veilgraph.files import read_arrays
+from veilgraph.load import Graph, load, save
+from veilgraph.load.vocabulary import Vocabulary
 from veilgraph.runs import Run
 
 
@@ -215,6 +218,40 @@ def test_commands(hospital: Graph, tmp_path: Path, capsys: pytest.CaptureFixture
     assert (tmp_path / "k").stat().st_mode & 0o077 == 0
     assert main(["list", "strategies"]) == 0
     assert "fedr" in capsys.readouterr().out
+
+
+def test_all_data_in_one_place_is_a_baseline(clients: Path, tmp_path: Path) -> None:
+    terms = {"rounds": 3, "local_epochs": 1, "training": TRAINING}
+    found = federate(clients, out=tmp_path / "f", strategy="together", **terms)
+    assert found["strategy"] == "together"
+    assert [one["name"] for one in found["clients"]] == sorted(one.name for one in clients.iterdir())
+    only = federate({"only": clients / "client0"}, out=tmp_path / "one", strategy="together", **terms)
+    run = Run.open(tmp_path / "one" / "together")
+    plain = run.evaluate("test", graph=union({"only": load(clients / "client0")}))
+    assert only["mrr"] == pytest.approx(plain["mrr"], rel=1e-6)
+    with pytest.raises(UsageError, match="nothing is promised"):
+        federate(clients, out=tmp_path / "g", own={"epsilon": 1.0}, strategy="together", **terms)
+
+
+def test_what_one_client_trains_on_is_in_no_test_of_all() -> None:
+    names, kinds = Vocabulary(["a", "b", "c"]), Vocabulary(["r"], "relation")
+    one = Graph(names, kinds, {"train": np.array([[0, 0, 1]]), "test": np.array([[1, 0, 2]])})
+    other = Graph(names, kinds, {"train": np.array([[1, 0, 2], [0, 0, 1]]), "test": np.array([[0, 0, 2]])})
+    whole = union({"one": one, "other": other})
+    assert whole.train.tolist() == [[0, 0, 1], [1, 0, 2]]
+    assert whole.splits["test"].tolist() == [[0, 0, 2]]
+
+
+def test_rows_go_as_far_as_the_server_steps(clients: Path, tmp_path: Path) -> None:
+    tables = {}
+    for step in (1.0, 2.0):
+        federation = Federation(clients, tmp_path / f"{step}", rounds=1, server_step=step)
+        federation.run()
+        tables[step] = read_arrays(tmp_path / f"{step}" / "server" / "state.safetensors")[0]
+    first = tables[1.0]["first"]
+    np.testing.assert_allclose(tables[2.0]["table"] - first, 2 * (tables[1.0]["table"] - first), atol=1e-5)
+    with pytest.raises(ConfigError, match="server_step"):
+        federate(clients, out=tmp_path / "f", server_step=0)
 
 
 def test_wrong_terms_are_explained(clients: Path, tmp_path: Path) -> None:

@@ -7,7 +7,13 @@ from typing import Any
 
 from veilgraph.cli.flags import add_settings, chosen_settings
 
-DEFENCES = {"none": None, "dpsgd": "lazy", "adafest": "adafest", "select": "select"}
+DEFENCES = {
+    "none": None,
+    "dpsgd": "lazy",
+    "adafest": "adafest",
+    "select": "select",
+    "select-as-published": "select-as-published",
+}
 USAGE = (
     "expected «veil federate run CLIENTS», «run --server DIR», «split GRAPH», «serve DIR», «join ADDRESS», «secret FILE» or "
     "«key FILE»."
@@ -27,7 +33,9 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     )
     rounds = parser.add_argument_group("rounds (run)")
     rounds.add_argument(
-        "--strategy", default="fede", help="which rows are shared: see veil list strategies (default fede)"
+        "--strategy",
+        default="fede",
+        help="which rows are shared: see veil list strategies (default fede); together: all data in one place, a baseline",
     )
     rounds.add_argument("--rounds", type=int, default=40, help="exchanges of rows (default 40)")
     rounds.add_argument(
@@ -35,6 +43,12 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     )
     rounds.add_argument(
         "--aggregate", default="mean", help="mean (default) or trimmed: one hostile client moves less"
+    )
+    rounds.add_argument(
+        "--server-step",
+        type=float,
+        default=1.0,
+        help="how far shared rows go towards their new mean; 2 or 3 where clients hold different relations (default 1)",
     )
     rounds.add_argument(
         "--validate-rounds", type=int, default=5, help="rounds between validations (default 5; 0 never)"
@@ -122,6 +136,7 @@ def _run(options: argparse.Namespace, source: list[str]) -> dict[str, Any]:
         "rounds": options.rounds,
         "local_epochs": options.local_epochs,
         "aggregate": options.aggregate,
+        "server_step": options.server_step,
         "validate_every": options.validate_rounds,
         "seed": int(settings.get("seed", 0)),
         "training": {key: value for key, value in settings.items() if key not in OWN},

@@ -60,7 +60,7 @@ def perform(folder: Path) -> dict[str, Any]:
     run = _train(folder / RUN, graph, job.settings) if job.settings is not None else None
     result = _facts(run) if run is not None else {}
     for name in job.measures:
-        result |= MEASURES[name](run, graph, dict(job.more))
+        result |= MEASURES[name](run, graph, {**job.more, "folder": str(folder)})
     write_json(folder / RESULT, result)
     return result
 

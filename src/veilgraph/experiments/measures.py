@@ -9,6 +9,7 @@ import numpy as np
 import torch
 
 from veilgraph.attack.standing import standing
+from veilgraph.experiments.federations import counts, federation, listening
 from veilgraph.load import Graph
 from veilgraph.runs import Run
 
@@ -103,4 +104,7 @@ MEASURES: dict[str, Callable[[Any, Graph, dict[str, Any]], dict[str, Any]]] = {
     "one_rank": one_rank,
     "clusters": clusters,
     "lists": lists,
+    "federation": federation,
+    "listening": listening,
+    "counts": counts,
 }

@@ -3,6 +3,7 @@
 terms        what is agreed on · names: names as tokens under a secret · divide: a graph for several clients
 member       a client without any network · protocols: how its test statements are ranked
 coordinator  the server without any network · strategies: which rows are shared, one file each
+together     all data in one place, the baseline
 messages     what goes over the wire · client_app, server: both sides on Flower · grid: all in one process
 """
 
@@ -14,11 +15,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from veilgraph.errors import InputError, MissingExtraError, UsageError
+from veilgraph.runs import METRICS, Run
 
 if TYPE_CHECKING:
     from veilgraph.federate.server import Progress
 
 SERVER, CLIENTS, SECRET = "server", "clients", "secret.key"
+TOGETHER = "together"  # no federation: all data in one place
 
 
 def graphs_of(source: str | Path) -> dict[str, Path]:
@@ -60,10 +63,18 @@ def federate(
         raise MissingExtraError("veil federate", "federate") from None
     from veilgraph.federate.names import new_secret
     from veilgraph.federate.terms import Terms
-    from veilgraph.runs import Run
 
-    agreed, folder = Terms(**terms), Path(out)
     graphs = dict(source) if isinstance(source, Mapping) else graphs_of(source)
+    folder = Path(out)
+    if terms.get("strategy") == TOGETHER:
+        from veilgraph.federate.together import together
+
+        agreed = Terms(**{**terms, "strategy": "alone"})
+        found = together(graphs, folder, agreed, own or {})
+        return summary(
+            TOGETHER, agreed.rounds, [client_summary(name, found[name], None, "none") for name in graphs]
+        )
+    agreed = Terms(**terms)
     if app is None and folder.exists() and any(folder.iterdir()) and not (folder / SECRET).exists():
         raise UsageError(f"{folder} exists already and is not a federation. Choose another --out.")
     folder.mkdir(parents=True, exist_ok=True)
@@ -83,28 +94,27 @@ def federate(
         LocalGrid(app or client_app.app, nodes), agreed, folder / SERVER, len(nodes), listener=listener
     )
     server.run()
-    return summary(agreed, {name: Run.open(folder / CLIENTS / name) for name in graphs})
+    runs = {name: Run.open(folder / CLIENTS / name) for name in graphs}
+    clients = [client_summary(name, _figures(run), run.epsilon, run.guarantee) for name, run in runs.items()]
+    return summary(agreed.strategy, agreed.rounds, clients)
 
 
-def summary(terms: Any, runs: Mapping[str, Any]) -> dict[str, Any]:
+def _figures(run: Run) -> dict[str, Any]:
+    path = run.folder / METRICS
+    return dict(json.loads(path.read_text(encoding="utf-8"))) if path.exists() else {}
+
+
+def client_summary(
+    name: str, figures: dict[str, Any], epsilon: float | None, guarantee: str
+) -> dict[str, Any]:
+    """What ``veil federate run --json`` says about one client."""
+    mrr = figures.get("shared", {}).get("mrr")
+    return {"name": name, "mrr": mrr, "epsilon": epsilon, "guarantee": guarantee, "protocols": figures}
+
+
+def summary(strategy: str, rounds: int, clients: list[dict[str, Any]]) -> dict[str, Any]:
     """What ``veil federate run --json`` says: every client's figures, and their means by queries, under both protocols."""
-    from veilgraph.federate.protocols import PROTOCOLS
-    from veilgraph.runs import METRICS
-
-    clients, weights = [], []
-    for name, run in runs.items():
-        path = run.folder / METRICS
-        figures = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
-        weights.append(figures.get("shared", {}).get("queries", 0))
-        clients.append(
-            {
-                "name": name,
-                "mrr": figures.get("shared", {}).get("mrr"),
-                "epsilon": run.epsilon,
-                "guarantee": run.guarantee,
-                "protocols": figures,
-            }
-        )
+    weights = [one["protocols"].get("shared", {}).get("queries", 0) for one in clients]
     whole = sum(weights)
 
     def mean(protocol: str, key: str) -> float | None:
@@ -114,10 +124,10 @@ def summary(terms: Any, runs: Mapping[str, Any]) -> dict[str, Any]:
         return sum(value * weight for value, weight in zip(found, weights)) / whole
 
     return {
-        "strategy": terms.strategy,
-        "rounds": terms.rounds,
+        "strategy": strategy,
+        "rounds": rounds,
         "clients": clients,
         "mrr": mean("shared", "mrr"),
         "protocol": "shared",
-        "protocols": {p: {k: mean(p, k) for k in ("mrr", "hits@1", "hits@10")} for p in PROTOCOLS},
+        "protocols": {p: {k: mean(p, k) for k in ("mrr", "hits@1", "hits@10")} for p in ("fede", "shared")},
     }

@@ -166,9 +166,9 @@ class Coordinator:
         came = [seat for seat in self.seats.values() if seat.sent is not None]
         if strategy(self.terms.strategy).aggregates and came:
             combine = mean if self.terms.aggregate == "mean" else trimmed
-            self.table = combine(
-                self.table, [(seat.places, seat.sent) for seat in came if seat.sent is not None]
-            )
+            found = combine(self.table, [(seat.places, seat.sent) for seat in came if seat.sent is not None])
+            step = np.float32(self.terms.server_step)
+            self.table = found if step == 1 else self.table + step * (found - self.table)
         for seat in came:
             if not strategy(self.terms.strategy).aggregates:
                 seat.returned = seat.sent

@@ -14,6 +14,7 @@ from veilgraph.federate.strategies import strategy
 AGGREGATES = ("mean", "trimmed")
 OWN = (*PRIVATE_ONLY, "epsilon", "delta", "noise_multiplier", "drop_confidential", "prior", "seed", "threads")
 DIMENSION = 128
+MOST_STEP = 10.0
 
 
 @dataclass(frozen=True)
@@ -24,6 +25,9 @@ class Terms:
     rounds: int = 40
     local_epochs: int = 3
     aggregate: str = "mean"  # over the clients that hold a row; trimmed: without the lowest and the highest
+    server_step: float = (
+        1.0  # rows go so far towards what was averaged; beyond 1 undoes some of what averaging slows down
+    )
     validate_every: int = 5  # rounds; 0 never
     seed: int = 0  # of the first rows
     training: dict[str, Any] = field(default_factory=dict)  # settings of TrainConfig, the same for everybody
@@ -34,6 +38,9 @@ class Terms:
             value = getattr(self, name)
             if not isinstance(value, int) or isinstance(value, bool) or not low <= value <= 1_000_000:
                 raise ConfigError(f"{name} must be a whole number, {low} or more; found {value!r}.")
+        step = self.server_step
+        if not isinstance(step, (int, float)) or isinstance(step, bool) or not 0 < step <= MOST_STEP:
+            raise ConfigError(f"server_step must be a number above 0, at most {MOST_STEP:g}; found {step!r}.")
         if self.aggregate not in AGGREGATES:
             raise ConfigError(f"aggregate must be one of {', '.join(AGGREGATES)}; found {self.aggregate!r}.")
         own = sorted(set(OWN) & set(self.training))

@@ -11,7 +11,7 @@ import numpy as np
 from veilgraph.attack.membership.curve import auc, measure
 from veilgraph.errors import InputError, MissingExtraError, UnknownNameError, UsageError
 
-KINDS = ("server", "passive", "active")
+KINDS = ("server", "passive", "active", "collusion")
 
 
 def listen(
@@ -40,9 +40,10 @@ def listen(
     from veilgraph.federate import federate, graphs_of
     from veilgraph.load import load, save
 
-    if terms.get("strategy", "fede") != "fede" or terms.get("aggregate", "mean") != "mean":
+    plain = {"strategy": "fede", "aggregate": "mean", "server_step": 1.0}
+    if any(terms.get(name, value) != value for name, value in plain.items()):
         raise UsageError(
-            "attacks are on entity rows that are plainly averaged: strategy fede, aggregate mean."
+            "attacks are on entity rows that are plainly averaged: strategy fede, aggregate mean, server step 1."
         )
     folder, paths = Path(out), graphs_of(source)
     planted = folder / "planted" / victim
@@ -69,10 +70,11 @@ def federated(folder: str | Path, kind: str, *, auxiliary: Any = None, seed: int
     Reads confidential data: the truth about the targets, to judge. Releases: nothing; for the researcher.
     """
     from veilgraph.attack.federated.active import Active
+    from veilgraph.attack.federated.collusion import Collusion
     from veilgraph.attack.federated.passive import Passive
     from veilgraph.attack.federated.server import Server
 
-    attacks = {one.name: one for one in (Server(), Passive(), Active())}
+    attacks = {one.name: one for one in (Server(), Passive(), Active(), Collusion())}
     if kind not in attacks:
         raise UnknownNameError("attack on a federation", kind, list(attacks))
     scene, attack = _scene(Path(folder), auxiliary), attacks[kind]

@@ -1,6 +1,6 @@
 """The federation's messages, written down for attackers: each attacker's file holds what that attacker sees, and no more.
 
-server/round-N      the victim's rows as they came in
+server/round-N      the victim's rows as they came in, and as they had been sent to it
 client/round-N      the attacking client's: what it received and sent (rows of the targets), and its own relations
 """
 
@@ -40,7 +40,8 @@ class Listener:
             return reply
         number, rows = int(messages.facts(message)["round"]), messages.array(reply, "rows", LARGEST)
         if name == self.targets.victim and number % self.every == 0:
-            write_arrays(self.folder / "server" / f"round-{number:06d}.safetensors", {"rows": rows})
+            seen = {"rows": rows, "sent": messages.array(message, "rows", LARGEST)}
+            write_arrays(self.folder / "server" / f"round-{number:06d}.safetensors", seen)
         if name == self.targets.attacker:
             received = messages.array(message, "rows", LARGEST)
             rows = self._client(number, str(context.node_config["folder"]), received, rows)

@@ -10,6 +10,7 @@ touched about once, so their gap stays below the threshold): entities then stay 
 from __future__ import annotations
 
 import math
+from typing import ClassVar
 
 import torch
 from torch import Tensor
@@ -19,17 +20,18 @@ from veilgraph.models.parameters import Parameters
 from veilgraph.train.private.mechanisms.base import Mechanism, Optimisers, Step, Terms
 
 DELTA_TEST = 1e-12  # of one test
-RATIO = 8.0  # σ_r = σ_p = 8 · σ
 
 
 class Select(Mechanism):
     """Private selection with sound constants."""
 
     name = "select"
+    ratio: ClassVar[float] = 8.0  # σ_r = σ_p = 8 · σ
+    safe: ClassVar[float] = 2.0  # times C: how much a gap may change between neighbours
 
     @classmethod
     def event(cls, terms: Terms) -> Event:
-        sigma = RATIO * terms.noise_multiplier
+        sigma = cls.ratio * terms.noise_multiplier
         step = sampled(terms.rate, gaussian(terms.noise_multiplier))
         return together(step, zcdp(2.25 / (8 * sigma**2) + 2 / sigma**2), failure(DELTA_TEST))
 
@@ -48,7 +50,7 @@ class Select(Mechanism):
 
     def top(self, norms: Tensor) -> Tensor | None:
         """The rows above the largest noisy gap among ranks B … 2B, if the test says that the gap is safe."""
-        sigma = RATIO * self.terms.noise_multiplier
+        sigma = self.ratio * self.terms.noise_multiplier
         ordered, index = norms.sort(descending=True)
         first = max(1, round(self.terms.expected))
         last = min(2 * first, len(norms) - 1)
@@ -58,7 +60,6 @@ class Select(Mechanism):
         gumbel = torch.from_numpy(self.noise.coins().gumbel(0, 2 * self.clip.norm * sigma, len(gaps)))
         at = int((gaps + gumbel).argmax())
         slack = sigma * self.clip.norm * math.sqrt(2 * math.log(1 / DELTA_TEST))
-        tested = max(2 * self.clip.norm, float(gaps[at])) + sigma * self.clip.norm * float(
-            self.noise.normal(1)[0]
-        )
-        return index[: first + at].sort().values if tested - slack > 2 * self.clip.norm else None
+        safe = self.safe * self.clip.norm
+        tested = max(safe, float(gaps[at])) + sigma * self.clip.norm * float(self.noise.normal(1)[0])
+        return index[: first + at].sort().values if tested - slack > safe else None
