@@ -61,7 +61,7 @@ def _uncharged(run: Run) -> list[str]:
     from veilgraph.account.epsilon import COARSE, spent
     from veilgraph.account.events import gaussian
     from veilgraph.train.private import quantile
-    from veilgraph.train.private.plan import step_event
+    from veilgraph.train.private.plan import all_steps
     from veilgraph.train.private.setup import COUNT_NOISE, terms_of_facts
 
     config, reasons = run.config, []
@@ -81,21 +81,25 @@ def _uncharged(run: Run) -> list[str]:
         terms = terms_of_facts(run.facts, config)
     except (KeyError, TypeError, ValueError):
         return [*reasons, "config.yaml does not say how many units there are"]
-    step = step_event(config, terms)
     taken = [event for event in events if event["event"] == "repeated"]
     histogram = quantile.event(terms.expected / terms.rate)
     if config.clip_quantile is not None and taken and histogram not in events:
         reasons.append("the ledger does not charge the histogram its clip norm was found by")
-    if any(event["of"] != step for event in taken):
+    stages = [stage["of"] for stage in all_steps(config, terms)]
+    if any(event["of"] not in stages for event in taken):
         reasons.append("the ledger's private steps are not those of config.yaml")
     asked = run.ledger.found("steps")  # in a federation rounds may end before all of them were taken
-    wanted = config.private_steps or 0 if asked is None else int(asked)
-    missing = sum(int(event["times"]) for event in taken) < wanted
-    more = spent([*charged, step], config.delta or DELTA, grid=COARSE).epsilon if missing else 0.0
-    if missing and (config.epsilon is None or more <= config.epsilon):
+    for stage in all_steps(config, terms, None if asked is None else int(asked)):
+        paid = sum(int(event["times"]) for event in taken if event["of"] == stage["of"])
+        if paid >= stage["times"]:
+            continue
+        more = spent([*charged, stage["of"]], config.delta or DELTA, grid=COARSE).epsilon
+        if config.epsilon is not None and more > config.epsilon:
+            break  # the budget was spent before
         reasons.append(
             "the ledger charges fewer private steps than config.yaml says, and the budget allowed more"
         )
+        break
     if not any(line.get("digest") == run.config.digest for line in run.ledger.lines):
         reasons.append("config.yaml is not the one the training began with")
     return reasons

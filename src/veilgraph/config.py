@@ -176,6 +176,13 @@ class TrainConfig:
     noise_multiplier: float | None = _setting(
         None, float, "Noise in units of the clip; from epsilon, if not given.", low=1e-3, high=1e7
     )
+    noise_decay: float | None = _setting(
+        None,
+        float,
+        "Noise of the last private steps as a share of the first ones'; it falls in eight stages. 1: always the same.",
+        low=0.01,
+        high=1,
+    )
     sample_rate: float | None = _setting(
         None, float, "Chance of a unit to be in a private step.", low=1e-9, high=1
     )

@@ -32,7 +32,7 @@ import yaml
 
 from veilgraph import machine, models
 from veilgraph.account.calibrate import calibrate
-from veilgraph.account.events import Event, gaussian, nothing, repeated, selected, together
+from veilgraph.account.events import Event, gaussian, nothing, selected, together
 from veilgraph.account.ledger import Ledger
 from veilgraph.certify import certify
 from veilgraph.config import TrainConfig, read_yaml
@@ -45,7 +45,7 @@ from veilgraph.mark.units import capped, units
 from veilgraph.runs import CERTIFICATE, CONFIG, DELTA, LEDGER, TRACE, Run
 from veilgraph.train import train
 from veilgraph.train.private.gauss import Noise, source
-from veilgraph.train.private.plan import step_event
+from veilgraph.train.private.plan import all_steps
 from veilgraph.train.private.setup import (
     COUNT_NOISE,
     PRIOR_SHARE,
@@ -210,8 +210,7 @@ def _plan(graph: Graph, base: TrainConfig, ledger: Ledger, mean: float) -> dict[
 
     def event(noise: float) -> Event:
         steps = config.with_values(noise_multiplier=noise)
-        step = step_event(steps, terms_of(graph, steps, count))
-        taken = [repeated(config.private_steps or 0, step)] if config.private_steps else []
+        taken = all_steps(steps, terms_of(graph, steps, count))
         return selected(mean, together(*parts, *taken))
 
     noise = 1.0

@@ -36,6 +36,7 @@ from veilgraph.train.private.clip import NOWHERE, Clip, ClippedSum, Into
 from veilgraph.train.private.gauss import Noise
 from veilgraph.train.private.mechanisms import Step, Terms, mechanism_class
 from veilgraph.train.private.sample import PoissonSampler, pieces
+from veilgraph.train.private.stages import Stages
 from veilgraph.train.private.sums import clipped_sum
 
 BLOCKS = 20  # steps are paid for in advance, in blocks that grow to this share of them: what a crash may lose
@@ -72,7 +73,7 @@ class PrivatePlan:
             config.clip or 1.0, tables != "relations", tables != "entities", _relation_rows(graph, config)
         )
         self.mechanism = mechanism(terms, self.clip, noise)
-        self.guarantee, self.event = mechanism.guarantee, mechanism.event(terms)
+        self.guarantee, self.stages = mechanism.guarantee, Stages.of(config)
         self.ordinary = OrdinaryPlan(public, model, config, streams) if len(public.train) else None
         self.objective = (
             self.ordinary.objective if self.ordinary else objective_of(config, len(graph.entities))
@@ -137,15 +138,16 @@ class PrivatePlan:
             self.ordinary.seconds = dict.fromkeys(self.ordinary.seconds, 0.0)
             return loss
         self._settle_clip(p)
-        if not self._pay():
+        if not self._pay(batch.number):
             return 0.0
+        self.mechanism.factor = self.stages.factor(batch.number)
         share = rate / (self.config.learning_rate or 1.0)
         return self._private(p, optimisers, batch, share * (self.config.private_learning_rate or 1.0))
 
-    def _pay(self) -> bool:
-        """Have the next step on the ledger, and on disk, before it is taken; False if the budget does not allow it."""
+    def _pay(self, number: int) -> bool:
+        """Have this step on the ledger, and on disk, before it is taken; False if the budget does not allow it."""
         if self.paid == 0:
-            if not self._charge(self.block):
+            if not self._charge(number, number + self.block):
                 return False
             self.block = min(
                 2 * self.block, max(1, (self.config.private_steps or 0) // BLOCKS)
@@ -159,29 +161,41 @@ class PrivatePlan:
         For a training that is stopped and rebuilt between epochs: nothing is paid for that is not taken.
         """
         total = self.config.private_steps or 0
-        steps = total * last // self.epochs - total * first // self.epochs - self.paid
-        return steps <= 0 or self._charge(steps)
+        start, end = (total * epoch // self.epochs for epoch in (first, last))
+        return end - start <= self.paid or self._charge(start + self.paid, end)
 
-    def _charge(self, steps: int) -> bool:
-        """Pay for so many steps, or for as many as the budget allows; whether that is any."""
-        if self.left is None:  # once: every later charge is one of these
-            self.left = self.config.private_steps or 0
-            if self.config.epsilon is not None and self.ledger.private and self.guarantee == "dp":
-                budget, delta, events = (
-                    self.config.epsilon,
-                    self.config.delta or 0.0,
-                    list(self.ledger.events),
-                )
-                if self.config.clip_quantile is not None and self.ledger.found("clip") is None:
-                    events.append(quantile.event(self.units))  # will be paid before the first step
-                self.left = steps_left(events, self.event, budget, delta, self.left)
-        wanted = min(steps, self.left)
-        if not wanted:
-            return False
-        self.left -= wanted
-        self.ledger.charge(repeated(wanted, self.event), f"{wanted} private steps ({self.mechanism.name})")
-        self.paid += wanted
-        return True
+    def _charge(self, first: int, last: int) -> bool:
+        """Pay for these steps, stage by stage, or for as many as the budget allows; whether that is any.
+
+        Steps are taken in the order they are paid for, so each of them finds its own stage's payment.
+        """
+        before = self.paid
+        for count, factor in self.stages.parts(first, min(last, max(self.stages.steps, first + 1))):
+            event = step_event(self.config, self.terms, factor)
+            wanted = min(count, self._affordable(event, count))
+            if wanted:
+                self.ledger.charge(repeated(wanted, event), f"{wanted} private steps ({self.mechanism.name})")
+                self.paid += wanted
+                if self.left is not None:
+                    self.left -= wanted
+            if wanted < count:
+                break
+        return self.paid > before
+
+    def _affordable(self, event: Event, count: int) -> int:
+        """How many of these steps the budget allows; looked up once where all steps cost the same."""
+        if self.left is not None:
+            return self.left
+        config, most = self.config, count if self.stages.count > 1 else self.stages.steps
+        found = most
+        if config.epsilon is not None and self.ledger.private and self.guarantee == "dp":
+            events = list(self.ledger.events)
+            if config.clip_quantile is not None and self.ledger.found("clip") is None:
+                events.append(quantile.event(self.units))  # will be paid before the first step
+            found = steps_left(events, event, config.epsilon, config.delta or 0.0, most)
+        if self.stages.count == 1:
+            self.left = found
+        return found
 
     def _settle_clip(self, p: Parameters) -> None:
         """The clip norm at a private quantile of the gradient norms, once: charged, then drawn, then written down."""
@@ -337,6 +351,16 @@ def _rows_read(batch: Batch, relations: int, reciprocal: bool) -> tuple[Tensor |
     return torch.cat([batch.triples[:, 0], batch.triples[:, 2], batch.negatives.view(-1)]), both
 
 
-def step_event(config: TrainConfig, terms: Terms) -> Event:
-    """What one private step of a configuration costs."""
-    return mechanism_class(config.mechanism or "lazy").event(terms)
+def step_event(config: TrainConfig, terms: Terms, factor: float = 1.0) -> Event:
+    """What one private step of a configuration costs, with so much of its noise."""
+    mechanism = mechanism_class(config.mechanism or "lazy")
+    return mechanism.event(replace(terms, noise_multiplier=factor * terms.noise_multiplier))
+
+
+def all_steps(config: TrainConfig, terms: Terms, steps: int | None = None) -> list[Event]:
+    """What all private steps of a configuration cost (or the first ones): an event for each stage."""
+    stages = Stages.of(config)
+    return [
+        repeated(count, step_event(config, terms, factor))
+        for count, factor in stages.parts(0, stages.steps if steps is None else steps)
+    ]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -26,7 +27,7 @@ from veilgraph.train.private import quantile
 from veilgraph.train.private.gauss import source
 from veilgraph.train.private.marginals import Counting, counting_of
 from veilgraph.train.private.mechanisms import Terms, mechanism_class
-from veilgraph.train.private.plan import PrivatePlan
+from veilgraph.train.private.plan import PrivatePlan, all_steps
 
 COUNT_NOISE = 100.0  # standard deviation of the count of units; its cost is nearly nothing
 PRIOR_SHARE = 0.7  # of the budget (in zero-concentrated terms) for the prior, where steps follow
@@ -39,6 +40,7 @@ OF_STEPS = (
     "private_optimiser",
     "sample_rate",
     "noise_multiplier",
+    "noise_decay",
     "clip",
     "clip_quantile",
     "private_parameters",
@@ -189,11 +191,9 @@ def _noise(config: TrainConfig, terms: Terms, counting: Counting, ledger: Ledger
         return 1.0
 
     def events(noise: float) -> list[Event]:
-        claimed = Terms(noise, terms.rate, terms.expected, terms.per_unit, terms.entities)
-        step = (
-            mechanism.event(claimed) if mechanism.guarantee == "dp" else sampled(terms.rate, gaussian(noise))
-        )
-        return [*already, repeated(config.private_steps or 0, step)]
+        if mechanism.guarantee == "dp":
+            return [*already, *all_steps(config, replace(terms, noise_multiplier=noise))]
+        return [*already, repeated(config.private_steps or 0, sampled(terms.rate, gaussian(noise)))]
 
     return calibrate(events, config.epsilon or 1.0, config.delta or DELTA)
 

@@ -32,13 +32,17 @@ class AdaFEST(Mechanism):
 
     def __init__(self, terms: Terms, clip: Clip, noise: Noise) -> None:
         super().__init__(terms, clip, noise)
-        share = min(0.5, max(1e-9, terms.expected / max(terms.entities, 1)))
-        self.threshold = self.select_deviation * NormalDist().inv_cdf(1 - share)  # so many pass by chance
+        self.share = min(0.5, max(1e-9, terms.expected / max(terms.entities, 1)))
+
+    @property
+    def threshold(self) -> float:
+        """Of noisy votes; so chosen that as many rows pass by chance as units are expected."""
+        return self.select_deviation * NormalDist().inv_cdf(1 - self.share)
 
     @property
     def gradient_multiplier(self) -> float:
         """σ_gradient, from 1/σ² = (1 + 1/ratio²)/σ_gradient²."""
-        return self.terms.noise_multiplier * math.sqrt(1 + SELECT_RATIO**-2)
+        return self.multiplier * math.sqrt(1 + SELECT_RATIO**-2)
 
     @property
     def select_deviation(self) -> float:

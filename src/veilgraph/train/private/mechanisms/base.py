@@ -52,6 +52,7 @@ class Mechanism(ABC):
 
     def __init__(self, terms: Terms, clip: Clip, noise: Noise) -> None:
         self.terms, self.clip, self.noise = terms, clip, noise
+        self.factor = 1.0  # of the noise of the step being taken
 
     @classmethod
     def event(cls, terms: Terms) -> Event:
@@ -90,7 +91,12 @@ class Mechanism(ABC):
     @property
     def deviation(self) -> float:
         """The standard deviation of the noise on every coordinate of the sum."""
-        return self.terms.noise_multiplier * self.clip.norm
+        return self.multiplier * self.clip.norm
+
+    @property
+    def multiplier(self) -> float:
+        """The noise multiplier of the step being taken."""
+        return self.factor * self.terms.noise_multiplier
 
     def move(self, table: Tensor, optimiser: Optimiser, rows: Rows, ids: Tensor | None, rate: float) -> None:
         """Move the rows ``ids`` (those of the sum, or any in order; None: all) by the mean over the expected batch, noise on each of them.

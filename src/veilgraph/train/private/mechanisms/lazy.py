@@ -2,11 +2,11 @@
 
 With plain SGD a row is moved by −rate_s · (sum_s + z_s) / expected at every step s. The z_s are Gaussians, independent
 of each other and of the sums, so those of all steps since the row was last read are one Gaussian with variance
-(σ·C/expected)² · Σ rate_s², drawn at once, right before the row is read again — and for all rows when anything leaves
-the trainer (``flush``). The sums wait with them, in float64, and both are added and rounded once: a sum that was
-rounded to the table's float32 before its noise would differ between neighbours by more than its clip. What is released
-has the distribution of ``dense``; a step costs one draw for every row it reads. Step sizes must not depend on
-confidential data.
+(σ·C/expected)² · Σ (f_s · rate_s)², drawn at once, right before the row is read again — and for all rows when anything
+leaves the trainer (``flush``); f_s is the share of the noise that step s has (``stages.py``). The sums wait with them, in
+float64, and both are added and rounded once: a sum that was rounded to the table's float32 before its noise would differ
+between neighbours by more than its clip. What is released has the distribution of ``dense``; a step costs one draw for
+every row it reads. Step sizes and shares must not depend on confidential data.
 """
 
 from __future__ import annotations
@@ -30,7 +30,9 @@ class Lazy(Mechanism):
 
     def __init__(self, terms: Terms, clip: Clip, noise: Noise) -> None:
         super().__init__(terms, clip, noise)
-        self.clock = 0.0  # Σ rate² so far
+        self.clock = (
+            0.0  # Σ (factor · rate)² so far: the variance of the noise a row is due, in units of scale²
+        )
         self.seen: dict[str, np.ndarray] = {}  # its value when a row was last moved
         self.sums: dict[str, np.ndarray] = {}  # what waits for it (memory only where rows were read)
 
@@ -39,7 +41,7 @@ class Lazy(Mechanism):
             seen, sums = self._waiting(name, table)
             asked = entities if name == "entities" else relations
             rows = np.flatnonzero(seen < self.clock) if asked is None else distinct(asked)[0].numpy()
-            scale = self.deviation / self.terms.expected
+            scale = self.terms.noise_multiplier * self.clip.norm / self.terms.expected
             piece = max(1, (1 << 22) // table.shape[1])
             for start in range(0, len(rows), piece):
                 part = rows[start : start + piece]
@@ -55,7 +57,7 @@ class Lazy(Mechanism):
         return Into(entities, relations, -rate / self.terms.expected)
 
     def release(self, p: Parameters, optimisers: Optimisers, step: Step) -> None:
-        self.clock += step.rate**2  # the sum waits already
+        self.clock += (self.factor * step.rate) ** 2  # the sum waits already
 
     def _waiting(self, name: str, table: Tensor) -> tuple[np.ndarray, np.ndarray]:
         if name not in self.seen:

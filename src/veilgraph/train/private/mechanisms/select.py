@@ -50,7 +50,7 @@ class Select(Mechanism):
 
     def top(self, norms: Tensor) -> Tensor | None:
         """The rows above the largest noisy gap among ranks B … 2B, if the test says that the gap is safe."""
-        sigma = self.ratio * self.terms.noise_multiplier
+        sigma = self.ratio * self.multiplier
         ordered, index = norms.sort(descending=True)
         first = max(1, round(self.terms.expected))
         last = min(2 * first, len(norms) - 1)
