@@ -1,4 +1,4 @@
-"""veil bench train|rank|growth|load|quality|private|utility|selection|serve|federate: the scripts of the repository's bench folder."""
+"""veil bench train|rank|growth|load|quality|private|utility|selection|serve|federate|network: the scripts of the repository's bench folder."""
 
 from __future__ import annotations
 
@@ -21,6 +21,7 @@ SCRIPTS = (
     "selection",
     "serve",
     "federate",
+    "network",
 )
 
 
