@@ -1,4 +1,4 @@
-"""veil bench train|rank|growth|load|quality|private|utility|selection|serve|federate|network: the scripts of the repository's bench folder."""
+"""veil bench NAME: the scripts of the repository's bench folder (train, rank, growth, load, quality, private, utility, serve, …)."""
 
 from __future__ import annotations
 

@@ -13,7 +13,8 @@ from veilgraph.load import Graph
 from veilgraph.report.page import lines
 
 KINDS = ("passive", "active", "server", "collusion")
-ROUNDS, LOCAL, EVERY = 10, 3, 2
+ROUNDS, LOCAL = 10, 3
+EVERY = {False: 2, True: 5}  # rounds between looks, and between reversed tails (the paper's)
 TARGETS = 1000
 PAPER = {
     "fb15k-237": {
@@ -39,7 +40,7 @@ def listening(graph: Graph, model: str, defence: str, active: bool, seed: int, *
         own=fkge.own(defence),
         terms=terms,
         active=active,
-        every=EVERY,
+        every=EVERY[active] if not quick else 2,
         targets=TARGETS,
     )
 

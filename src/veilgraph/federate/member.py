@@ -102,9 +102,14 @@ class Member:
         return strategy(self.terms.strategy).table(self.session.state.parameters)
 
     def take(self, rows: np.ndarray) -> None:
-        """Put the federation's rows where one's own were; refuses rows that are not as many, or no numbers to learn from."""
+        """Put the federation's rows where one's own were; refuses rows that are not as many, or no numbers to learn from.
+
+        A client that takes no step keeps its own: others' rows would disturb its counts, and its relations could not follow them.
+        """
         wanted = (len(self.order), self._table.shape[1])
         check_rows(rows, wanted)
+        if not self.session.learns:
+            return
         self._table[torch.from_numpy(self.order)] = torch.from_numpy(rows)
 
     def train(self, number: int, rows: np.ndarray, listener: Listener | None = None) -> np.ndarray | None:

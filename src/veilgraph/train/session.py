@@ -75,16 +75,22 @@ class Session:
         if config.prior == "marginals":
             counting = counting_of(graph, units)
             attach_prior(graph, public, config, state, folder, counting, model.silent_at_zero)
-            if private is not None and not config.private_steps and not len(public.train):
-                leave_it_to_prior(state, model)
+        made = cls(graph, public, config, folder, units, streams, model, state)
+        if config.prior == "marginals" and not made.learns:
+            leave_it_to_prior(state, model)
         if folder is not None:
             state.restore(folder)
-        return cls(graph, public, config, folder, units, streams, model, state)
+        return made
 
     @property
     def private(self) -> bool:
         """Whether confidential statements are learnt from, with noise."""
         return regime(self.config) == "private"
+
+    @property
+    def learns(self) -> bool:
+        """Whether any step will be taken; else all of the budget is in noisy counts, and vectors say nothing beside them."""
+        return not self.private or bool(self.config.private_steps) or len(self.public.train) > 0
 
     @property
     def ledger(self) -> Ledger:

@@ -14,6 +14,8 @@ from veilgraph.attack.federated.targets import Targets
 from veilgraph.files import read_arrays
 from veilgraph.models.base import Model
 
+CONTROLS = 40  # other targets a target is compared with, on each side
+
 
 @dataclass(frozen=True)
 class Scene:
@@ -46,6 +48,23 @@ class Scene:
             rows = torch.from_numpy(relations)
             query = self.model.query(torch.from_numpy(head), rows, torch.from_numpy(self.relations), False)
             return self.model.similarity.pairs(query, torch.from_numpy(tail)).numpy()
+
+    def standing(self, head: np.ndarray, relations: np.ndarray, tail: np.ndarray) -> np.ndarray:
+        """``[n]`` the same, compared with the targets' relation and tail under other heads, and with other tails.
+
+        What an entity does in all its statements is in both, and leaves the difference: what head and tail have with each other.
+        """
+        own = self.score(head, relations, tail)
+        others = [
+            score
+            for shift in range(1, min(CONTROLS, len(head) - 1) + 1)
+            for score in (
+                self.score(np.roll(head, shift, 0), relations, tail),
+                self.score(head, relations, np.roll(tail, shift, 0)),
+            )
+        ]
+        usual, spread = np.mean(others, 0), np.std(others, 0)
+        return np.asarray((own - usual) / np.maximum(spread, 1e-12))
 
 
 class Attack(ABC):

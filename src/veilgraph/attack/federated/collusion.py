@@ -23,4 +23,6 @@ class Collusion(Attack):
         rows, relations = victim["rows"], client["relations"]
         theirs = scene.score(rows[scene.places[:, 0]], relations, rows[scene.places[:, 1]])
         before = scene.score(client["received.head"], relations, client["received.tail"])
-        return {"theirs": theirs, "moved": theirs - before}
+        standing = scene.standing(rows[scene.places[:, 0]], relations, rows[scene.places[:, 1]])
+        stood = scene.standing(client["received.head"], relations, client["received.tail"])
+        return {"theirs": theirs, "moved": theirs - before, "moved among others": standing - stood}

@@ -25,4 +25,11 @@ class Passive(Attack):
         tail = others(next_["received.tail"], now["sent.tail"], held[:, 1])
         theirs = scene.score(head, now["relations"], tail)
         own = scene.score(now["sent.head"], now["relations"], now["sent.tail"])
-        return {"theirs": theirs, "theirs − own": theirs - own}
+        standing = scene.standing(head, now["relations"], tail)
+        before = scene.standing(now["sent.head"], now["relations"], now["sent.tail"])
+        return {
+            "theirs": theirs,
+            "theirs − own": theirs - own,
+            "theirs among others": standing,
+            "theirs − own among others": standing - before,
+        }
