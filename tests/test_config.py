@@ -58,3 +58,15 @@ def test_yaml_files(tmp_path: Path) -> None:
             read_yaml(path)
     with pytest.raises(ConfigError, match="cannot be read"):
         read_yaml(tmp_path / "none.yaml")
+
+
+def test_a_setting_nobody_chose_does_not_change_the_digest() -> None:
+    """A version that knows more settings must still verify runs of this one."""
+    import hashlib
+    import json
+
+    config = TrainConfig.of({"model": "transe", "epsilon": 1.0})
+    chosen = {key: value for key, value in config.as_dict().items() if value is not None and key != "threads"}
+    assert config.digest == hashlib.sha256(json.dumps(chosen, sort_keys=True).encode()).hexdigest()
+    assert config.digest == config.with_values(threads=2).digest
+    assert config.digest != config.with_values(noise_decay=0.5).digest

@@ -257,8 +257,11 @@ class TrainConfig:
 
     @property
     def digest(self) -> str:
-        """A SHA-256 of all settings but the number of threads."""
-        kept = {key: value for key, value in self.as_dict().items() if key != "threads"}
+        """A SHA-256 of what was chosen, the number of threads aside.
+
+        Settings that are open are left out: one that a later version knows does not make older runs look changed.
+        """
+        kept = {key: value for key, value in self.as_dict().items() if key != "threads" and value is not None}
         return hashlib.sha256(json.dumps(kept, sort_keys=True).encode()).hexdigest()
 
     def as_dict(self) -> dict[str, Any]:
