@@ -88,13 +88,16 @@ def _uncharged(run: Run) -> list[str]:
     stages = [stage["of"] for stage in all_steps(config, terms)]
     if any(event["of"] not in stages for event in taken):
         reasons.append("the ledger's private steps are not those of config.yaml")
-    asked = run.ledger.found("steps")  # in a federation rounds may end before all of them were taken
-    for stage in all_steps(config, terms, None if asked is None else int(asked)):
-        paid = sum(int(event["times"]) for event in taken if event["of"] == stage["of"])
-        if paid >= stage["times"]:
+    due = (
+        run.ledger.found("steps") if run.facts.get("in_rounds") else None
+    )  # rounds may be over before all are taken
+    wanted = all_steps(config, terms, int(due) if isinstance(due, int) else None)
+    for step in stages:  # (stages with little between them may cost the same)
+        paid, asked = (sum(int(e["times"]) for e in events if e["of"] == step) for events in (taken, wanted))
+        if paid >= asked:
             continue
-        more = spent([*charged, stage["of"]], config.delta or DELTA, grid=COARSE).epsilon
-        if config.epsilon is not None and more > config.epsilon:
+        more = spent([*charged, step], config.delta or DELTA, grid=COARSE).epsilon
+        if config.epsilon is not None and more > config.epsilon and run.ledger.found("spent") is not None:
             break  # the budget was spent before
         reasons.append(
             "the ledger charges fewer private steps than config.yaml says, and the budget allowed more"

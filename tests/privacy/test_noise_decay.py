@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -12,10 +14,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.privacy import private_run
-from veilgraph.certify import verify
+from veilgraph.certify import _build, verify
+from veilgraph.files import write_json
 from veilgraph.load import Graph
 from veilgraph.mark import mark
 from veilgraph.models.parameters import Parameters
+from veilgraph.runs import CERTIFICATE, Run
 from veilgraph.train.gradients import Rows
 from veilgraph.train.optim import create
 from veilgraph.train.private import gauss
@@ -35,7 +39,7 @@ def test_stages_part_the_steps(steps: int, decay: float, first: int, last: int) 
     assert whole == sorted(whole, reverse=True)
     assert len(set(whole)) <= STAGES
     if steps >= STAGES:
-        assert whole[-1] == pytest.approx(decay)
+        assert whole[-1] == pytest.approx(decay, abs=1e-6)
 
 
 @pytest.mark.parametrize("name", ["dense", "lazy"])
@@ -94,7 +98,6 @@ def test_a_federation_pays_round_by_round_for_falling_noise(hospital: Graph, tmp
     from veilgraph.federate import federate
     from veilgraph.federate.divide import divide
     from veilgraph.load import save
-    from veilgraph.runs import Run
 
     for name, part in divide(hospital, 2, by="random").items():
         save(part, tmp_path / "clients" / name)
@@ -107,3 +110,78 @@ def test_a_federation_pays_round_by_round_for_falling_noise(hospital: Graph, tmp
         assert one["epsilon"] is not None
         assert one["epsilon"] <= 4
         assert verify(Run.open(tmp_path / "f" / "clients" / one["name"]))["valid"]
+
+
+def _rewritten(run: Run, change: Callable[[list[dict[str, Any]]], list[dict[str, Any]]]) -> None:
+    path = run.folder / "ledger.jsonl"
+    lines = change([json.loads(line) for line in path.read_text().splitlines()])
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+
+
+def test_stages_of_one_price_are_paid_for_one_by_one(hospital: Graph, tmp_path: Path) -> None:
+    """With hardly any decay all stages cost the same: one payment does not do for all of them."""
+    graph = hospital.with_marks(mark(hospital, random_share=0.5))
+    run = private_run(graph, tmp_path / "run", noise_decay=1 - 1e-12, private_steps=16, prior="none")
+    assert verify(run, graph)["valid"]
+    steps = lambda line: line["charge"]["event"] == "repeated"  # noqa: E731
+
+    def fewer(lines: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        first = next(line for line in lines if steps(line))
+        first["charge"]["times"] = 2
+        return [line for line in lines if not steps(line) or line is first]
+
+    _rewritten(run, fewer)
+    certify_anyway(run)
+    assert "fewer private steps" in " ".join(verify(run, graph)["reasons"])
+
+
+def test_a_training_that_says_its_rounds_are_over_must_have_had_some(hospital: Graph, tmp_path: Path) -> None:
+    graph = hospital.with_marks(mark(hospital, random_share=0.5))
+    run = private_run(graph, tmp_path / "run", private_steps=16, prior="none")
+
+    def none(lines: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        kept = [line for line in lines if line["charge"]["event"] != "repeated"]
+        return [*kept, {"what": "rounds are over", "steps": 0, "charge": {"event": "nothing"}}]
+
+    _rewritten(run, none)
+    certify_anyway(run)
+    assert "fewer private steps" in " ".join(verify(run, graph)["reasons"])
+
+
+def certify_anyway(run: Run) -> None:
+    """A certificate that fits the ledger as it is, whatever the ledger leaves out."""
+    write_json(run.folder / CERTIFICATE, _build(run))
+
+
+def test_a_small_variance_does_not_vanish_beside_a_large_sum() -> None:
+    clip = Clip(1.0, True, False, torch.empty(0, dtype=torch.int64))
+    lazy = mechanism_class("lazy")(Terms(1.0, 0.5, 1.0, entities=3), clip, gauss.source(insecure_seed=0))
+    lazy.clock, lazy.factor = 1000.0, 0.01
+    total = ClippedSum(None, None, 1.0, 0.0, torch.empty(0), None)
+    lazy.release(Parameters(torch.zeros(3, 2), torch.zeros(1, 2)), {}, Step(total, torch.empty(0), 2**-17))
+    assert lazy.clock - 1000.0 >= (0.01 * 2**-17) ** 2
+
+
+def test_a_client_that_paid_twice_is_certified(hospital: Graph, tmp_path: Path) -> None:
+    """A crash after a round was paid for: it is paid again, the rounds end early, and the certificate holds."""
+    pytest.importorskip("flwr")
+    from veilgraph.federate.member import Member
+    from veilgraph.federate.terms import Terms as Agreed
+
+    training = {"model": "distmult", "dimension": 8, "candidates": "sampled"}
+    terms = Agreed(rounds=4, local_epochs=1, training=training)
+    own = {
+        "noise_multiplier": 3.0,
+        "mechanism": "lazy",
+        "noise_decay": 0.5,
+        "private_steps": 16,
+        "sample_rate": 0.5,
+    }
+    member = Member.join(tmp_path / "m", hospital, terms, bytes(32), own)
+    member.plan.pay_epochs(0, 1)  # and then it dies
+    member = Member.join(tmp_path / "m", hospital, terms, bytes(32), None)
+    rows = member.rows()
+    for number in (1, 2):
+        rows = member.train(number, rows)
+    member.finish(rows)
+    assert verify(member.run, hospital)["valid"]

@@ -16,7 +16,7 @@ from veilgraph import models
 from veilgraph.errors import InputError, RunError
 from veilgraph.federate.names import WIDTH
 from veilgraph.federate.strategies import strategy
-from veilgraph.federate.terms import Terms
+from veilgraph.federate.terms import LARGEST, Terms
 from veilgraph.files import append_line, read_arrays, write_arrays, write_json
 from veilgraph.rng import Streams
 
@@ -159,6 +159,8 @@ class Coordinator:
             raise Refused(f"rows are {rows.dtype} {rows.shape}, not float32 {wanted}")
         if not np.isfinite(rows).all():
             raise Refused("some rows are no numbers")
+        if rows.size and float(np.abs(rows).max()) > LARGEST:
+            raise Refused(f"some numbers are beyond {LARGEST:g}")
         seat.sent = rows
 
     def close_round(self, **facts: object) -> None:

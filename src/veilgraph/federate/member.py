@@ -21,7 +21,7 @@ from veilgraph.errors import ConfigError, InputError, RunError, UsageError
 from veilgraph.federate.names import tokens
 from veilgraph.federate.protocols import judge
 from veilgraph.federate.strategies import strategy
-from veilgraph.federate.terms import Terms
+from veilgraph.federate.terms import LARGEST, Terms
 from veilgraph.files import write_json
 from veilgraph.load import Graph, load
 from veilgraph.runs import CONFIG, METRICS, Run
@@ -33,7 +33,6 @@ from veilgraph.train.session import Session, regime
 from veilgraph.train.state import CHECKPOINT
 
 MEMBER = "member.json"  # the terms, and what the client said for itself
-LARGEST = 1e6  # of a number in a row: beyond, nothing that is learnt is left, and sums may overflow
 
 
 @dataclass
@@ -63,7 +62,7 @@ class Member:
         """
         path, found = Path(folder), load(graph)
         if not (path / CONFIG).exists():
-            run = begin(found, out=path, **terms.settings(own or {}))
+            run = begin(found, out=path, in_rounds=True, **terms.settings(own or {}))
             _write(path, terms, own or {})
         else:
             run = Run.open(path)
@@ -174,9 +173,9 @@ class Member:
             if len(graph.splits.get("test", ())):
                 metrics = self._judge(graph, others, "test", None)
             if isinstance(self.plan, PrivatePlan):
-                paid = [event for event in self.plan.ledger.events if event["event"] == "repeated"]
-                taken = sum(int(event["times"]) for event in paid)
-                self.plan.ledger.charge(nothing(), "rounds are over", steps=taken)
+                total, epochs = self.run.config.private_steps or 0, self.run.config.epochs or 1
+                due = total * self.session.state.epoch // epochs  # up to where the rounds came
+                self.plan.ledger.charge(nothing(), "rounds are over", steps=due)
             if metrics:
                 write_json(self.run.folder / METRICS, metrics)
             self.run.write_vectors(self.session.state, self.session.model)

@@ -15,6 +15,7 @@ AGGREGATES = ("mean", "trimmed")
 OWN = (*PRIVATE_ONLY, "epsilon", "delta", "noise_multiplier", "drop_confidential", "prior", "seed", "threads")
 DIMENSION = 128
 MOST_STEP = 10.0
+LARGEST = 1e6  # of a number in a row: beyond, nothing that is learnt is left, and sums may overflow
 
 
 @dataclass(frozen=True)

@@ -65,6 +65,7 @@ def begin(
     out: str | Path,
     explain: Any = None,
     one_of_several: bool = False,
+    in_rounds: bool = False,
     **settings: Any,
 ) -> Run:
     """The run folder of a training before its first step: every setting chosen, what it will promise on the ledger.
@@ -117,6 +118,8 @@ def begin(
         refuse(models.create(settled.model, settled.dimension or 1, norm=settled.norm), settled)
         if explain is not None:
             explain(line)
+        if in_rounds:  # which may be over before all steps are taken
+            facts["in_rounds"] = True
         if one_of_several:
             ledger.charge(non_private("one of several trainings, not to be shown"), "trial")
         ledger.charge(nothing(), "settings", digest=settled.digest)

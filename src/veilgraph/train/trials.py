@@ -57,6 +57,7 @@ from veilgraph.train.private.setup import (
 STUDY, TRIAL, RUN = "study.json", "trial", "run"
 KEYS = {"asked", "event", "settings", "space", "score_noise", "trials", "scores", "ledger"}
 SCORE_SHARE = 0.1  # of a trial's budget (in zero-concentrated terms) for its score
+NOT_CERTAIN = ("select", "select-as-published", "touched")  # mechanisms that may fail, or promise nothing
 SPACE: dict[str, Any] = {  # beside the model's own, where private steps are taken
     "clip": (0.1, 10.0, "log"),
     "private_learning_rate": (0.003, 1.0, "log"),
@@ -102,7 +103,7 @@ def tune_privately(
 
 def _refuse(graph: Graph, base: TrainConfig) -> None:
     """Raise for what the bound does not cover."""
-    if base.insecure_noise_seed is not None or base.mechanism in ("select", "touched"):
+    if base.insecure_noise_seed is not None or base.mechanism in NOT_CERTAIN:
         raise PrivacyError(
             "the best of several trainings keeps its promise only if each of them keeps its own with certainty: "
             "not with a seeded noise, nor with mechanism select or touched. Use lazy, dense or adafest."

@@ -172,30 +172,40 @@ class PrivatePlan:
         before = self.paid
         for count, factor in self.stages.parts(first, min(last, max(self.stages.steps, first + 1))):
             event = step_event(self.config, self.terms, factor)
-            wanted = min(count, self._affordable(event, count))
+            wanted = min(count, self._affordable(event, count, first))
             if wanted:
                 self.ledger.charge(repeated(wanted, event), f"{wanted} private steps ({self.mechanism.name})")
                 self.paid += wanted
                 if self.left is not None:
                     self.left -= wanted
             if wanted < count:
+                if self.ledger.found("spent") is None:
+                    self.ledger.charge(nothing(), "the budget allows no further step", spent=True)
                 break
         return self.paid > before
 
-    def _affordable(self, event: Event, count: int) -> int:
-        """How many of these steps the budget allows; looked up once where all steps cost the same."""
+    def _affordable(self, event: Event, count: int, first: int) -> int:
+        """How many of these steps the budget allows; looked up once, unless it ends within a schedule of several stages."""
         if self.left is not None:
             return self.left
-        config, most = self.config, count if self.stages.count > 1 else self.stages.steps
-        found = most
-        if config.epsilon is not None and self.ledger.private and self.guarantee == "dp":
-            events = list(self.ledger.events)
-            if config.clip_quantile is not None and self.ledger.found("clip") is None:
-                events.append(quantile.event(self.units))  # will be paid before the first step
-            found = steps_left(events, event, config.epsilon, config.delta or 0.0, most)
+        config, total = self.config, self.stages.steps
+        if config.epsilon is None or not self.ledger.private or self.guarantee != "dp":
+            self.left = total
+            return total
+        events = list(self.ledger.events)
+        if config.clip_quantile is not None and self.ledger.found("clip") is None:
+            events.append(quantile.event(self.units))  # will be paid before the first step
         if self.stages.count == 1:
-            self.left = found
-        return found
+            self.left = steps_left(events, event, config.epsilon, config.delta or 0.0, total)
+            return self.left
+        rest = [
+            repeated(times, step_event(config, self.terms, factor))
+            for times, factor in self.stages.parts(first, total)
+        ]
+        if spent([*events, *rest], config.delta or 0.0).epsilon <= config.epsilon:
+            self.left = total
+            return total
+        return steps_left(events, event, config.epsilon, config.delta or 0.0, count)
 
     def _settle_clip(self, p: Parameters) -> None:
         """The clip norm at a private quantile of the gradient norms, once: charged, then drawn, then written down."""
@@ -362,5 +372,5 @@ def all_steps(config: TrainConfig, terms: Terms, steps: int | None = None) -> li
     stages = Stages.of(config)
     return [
         repeated(count, step_event(config, terms, factor))
-        for count, factor in stages.parts(0, stages.steps if steps is None else steps)
+        for count, factor in stages.parts(0, stages.steps if steps is None else min(steps, stages.steps))
     ]

@@ -2,7 +2,7 @@
 
 The schedule follows from the number of steps and ``noise_decay`` alone, so it costs nothing by itself: every stage is charged
 with its own noise. Choosing the decay by looking at confidential statements would cost something: rehearse it on
-unrestricted ones (``veil plan``), which is free, or search for it with ``veil tune --epsilon``, which is charged.
+unrestricted ones (``veil plan``), which is free.
 """
 
 from __future__ import annotations
@@ -41,7 +41,8 @@ class Stages:
 
     def factor(self, number: int) -> float:
         """Of the noise of a step, by its place in the schedule."""
-        return 1.0 if self.count == 1 else self.decay ** (self._stage(number) / (self.count - 1))
+        share = self._stage(number) / max(self.count - 1, 1)
+        return round(self.decay**share, 6)  # the same on every machine
 
     def parts(self, first: int, last: int) -> Iterator[tuple[int, float]]:
         """How many of the steps from ``first`` to before ``last`` are in each stage, and the stage's factor."""

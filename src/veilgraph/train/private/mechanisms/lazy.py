@@ -11,6 +11,8 @@ every row it reads. Step sizes and shares must not depend on confidential data.
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 from torch import Tensor
 
@@ -57,7 +59,11 @@ class Lazy(Mechanism):
         return Into(entities, relations, -rate / self.terms.expected)
 
     def release(self, p: Parameters, optimisers: Optimisers, step: Step) -> None:
-        self.clock += (self.factor * step.rate) ** 2  # the sum waits already
+        due = (self.factor * step.rate) ** 2  # (the sum waits already)
+        later = self.clock + due
+        while later - self.clock < due:  # a small variance must not vanish beside a large sum
+            later = math.nextafter(later, math.inf)
+        self.clock = later
 
     def _waiting(self, name: str, table: Tensor) -> tuple[np.ndarray, np.ndarray]:
         if name not in self.seen:
