@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -101,6 +102,7 @@ def federated(folder: str | Path, kind: str, *, auxiliary: Any = None, seed: int
 
 
 def _scene(folder: Path, auxiliary: Any) -> Any:
+    from veilgraph.attack.federated.active import reversed_tails
     from veilgraph.attack.federated.base import Scene
     from veilgraph.attack.federated.targets import Targets
     from veilgraph.federate import CLIENTS, SECRET
@@ -126,7 +128,10 @@ def _scene(folder: Path, auxiliary: Any) -> Any:
     )
     known = (heads >= 0) & (kinds >= 0) & (tails >= 0)
     true = list(zip(order[heads[known]].tolist(), kinds[known].tolist(), order[tails[known]].tolist()))
-    return Scene(folder / "transcript", attacker.model, targets, names, places, true)
+    known = attacker.relations.ids(relation for _, relation, _ in targets.known)
+    scene = Scene(folder / "transcript", attacker.model, targets, names, places, known, False, true)
+    seen = (scene.seen("client", number) for number in scene.rounds("client"))
+    return replace(scene, hostile=any(reversed_tails(one) for one in seen if one is not None))
 
 
 def _judged(scores: dict[str, np.ndarray], member: np.ndarray, seed: int) -> dict[str, Any]:

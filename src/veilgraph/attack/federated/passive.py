@@ -2,34 +2,63 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import numpy as np
 
 from veilgraph.attack.federated.base import Attack, Scene, others
+from veilgraph.attack.federated.places import Pair, distances
+
+Seen = Mapping[str, np.ndarray]
 
 
 class Passive(Attack):
     """A curious client: the other holders' rows, scored with its own relations, against its own rows.
 
-    It knows how many clients hold a row. Differences of scores, not ratios: scores have signs.
+    It knows how many clients hold a row. Differences of scores, not ratios: scores have signs. Its own statements also show where
+    relations are among the others' rows, whose relations it never sees.
     """
 
     name = "passive"
     sees = "client"
 
     def scores(self, scene: Scene, number: int) -> dict[str, np.ndarray] | None:
-        now, next_ = scene.seen("client", number), scene.seen("client", number + 1)
-        if now is None or next_ is None:
-            return None
-        held = scene.targets.holders
-        head = others(next_["received.head"], now["sent.head"], held[:, 0])
-        tail = others(next_["received.tail"], now["sent.tail"], held[:, 1])
-        theirs = scene.score(head, now["relations"], tail)
-        own = scene.score(now["sent.head"], now["relations"], now["sent.tail"])
-        standing = scene.standing(head, now["relations"], tail)
-        before = scene.standing(now["sent.head"], now["relations"], now["sent.tail"])
-        return {
-            "theirs": theirs,
-            "theirs − own": theirs - own,
-            "theirs among others": standing,
-            "theirs − own among others": standing - before,
-        }
+        now, after = scene.seen("client", number), scene.seen("client", number + 1)
+        return None if now is None or after is None else compared(scene, now, after, "sent")
+
+
+def compared(scene: Scene, now: Seen, after: Seen, before: str) -> dict[str, np.ndarray]:
+    """Scores of what the others made of the rows of a round, and against the rows ``before``: sent by oneself, or received by all."""
+    theirs, start = left(scene, now, after), _pair(now, before)
+    score, standing = (f(theirs[0], now["relations"], theirs[1]) for f in (scene.score, scene.standing))
+    scored, stood = (f(start[0], now["relations"], start[1]) for f in (scene.score, scene.standing))
+    found = {
+        "theirs": score,
+        "theirs − before": score - scored,
+        "theirs among others": standing,
+        "theirs − before among others": standing - stood,
+    }
+    near, was = (
+        distances(scene.model, known, scene.known, asked, scene.relations)
+        for known, asked in (
+            (left(scene, now, after, "known."), theirs),
+            (_pair(now, f"known.{before}"), start),
+        )
+    )
+    if near is None or was is None:
+        return found
+    return {**found, "its relation": -near[0], "nearer its relation": was[0] - near[0]}
+
+
+def left(scene: Scene, now: Seen, after: Seen, which: str = "") -> Pair:
+    """The other holders' rows of heads and tails: of targets, or of statements that are ``known``."""
+    held = scene.targets.known_holders if which else scene.targets.holders
+    head, tail = (
+        others(after[f"{which}received.{end}"], now[f"{which}sent.{end}"], held[:, i])
+        for i, end in enumerate(("head", "tail"))
+    )
+    return head, tail
+
+
+def _pair(seen: Seen, name: str) -> Pair:
+    return seen[f"{name}.head"], seen[f"{name}.tail"]

@@ -5,16 +5,14 @@ from __future__ import annotations
 import numpy as np
 
 from veilgraph.attack.federated.base import Attack, Scene
-
-FEWEST = 3  # auxiliary statements of a relation
+from veilgraph.attack.federated.places import distances
 
 
 class Server(Attack):
     """The server, which knows which rows are whose (tokens alone would not tell it) and has some true statements to start from.
 
-    A relation's place is the mean translation of its auxiliary statements in the victim's rows, so that no pair of entities has to be
-    enumerated; a target is scored by its distance from the place of its relation, from the nearest of all, and by how much nearer
-    the victim's own steps brought it.
+    A target is scored by its distance from the place of its relation in the victim's rows, from the nearest of all, and by how much
+    nearer the victim's own steps brought it.
     """
 
     name = "server"
@@ -24,7 +22,17 @@ class Server(Attack):
         found = scene.seen("server", number)
         if found is None or not scene.auxiliary:
             return None
-        now, before = (_distances(scene, found[name]) for name in ("rows", "sent"))
+        known, at = np.array(scene.auxiliary), scene.places
+        now, before = (
+            distances(
+                scene.model,
+                (rows[known[:, 0]], rows[known[:, 2]]),
+                known[:, 1],
+                (rows[at[:, 0]], rows[at[:, 1]]),
+                scene.relations,
+            )
+            for rows in (found["rows"], found["sent"])
+        )
         if now is None or before is None:
             return None
         return {
@@ -33,30 +41,3 @@ class Server(Attack):
             "nearer its relation": before[0] - now[0],
             "nearer any relation": before[1] - now[1],
         }
-
-
-def _distances(scene: Scene, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
-    """``[n]`` of every target's translation from the place of its relation, and from the nearest place."""
-    known = np.array(scene.auxiliary)
-    moved = _translation(scene, rows, known[:, 0], known[:, 2])
-    kinds, code, count = np.unique(known[:, 1], return_inverse=True, return_counts=True)
-    total = np.zeros((len(kinds), moved.shape[1]))
-    np.add.at(total, code, moved)
-    centres = (total / count[:, None])[count >= FEWEST]
-    place = {kind: i for i, kind in enumerate(kinds[count >= FEWEST])}
-    if not len(centres):
-        return None
-    asked = _translation(scene, rows, scene.places[:, 0], scene.places[:, 1])
-    every = np.stack([np.abs(asked - centre).sum(1) for centre in centres], 1)
-    own = np.array([place.get(relation, -1) for relation in scene.relations])
-    return np.where(own >= 0, every[np.arange(len(own)), own], every.min(1)), every.min(1)
-
-
-def _translation(scene: Scene, rows: np.ndarray, head: np.ndarray, tail: np.ndarray) -> np.ndarray:
-    """What leads from head to tail: a difference, or a turn where rows are complex numbers of a rotation."""
-    if scene.model.name == "rotate":
-        half = rows.shape[1] // 2
-        complex_ = rows[:, :half] + 1j * rows[:, half:]
-        turn = np.angle(complex_[tail] * complex_[head].conj())
-        return np.concatenate([np.cos(turn), np.sin(turn)], 1)
-    return np.asarray(rows[tail] - rows[head], np.float64)
