@@ -19,9 +19,8 @@ from typing import Any
 import numpy as np
 
 from common import arguments, benchmark, finish, say, settings
-from veilgraph.evaluate.metrics import summarise
+from veilgraph.evaluate.metrics import interval, summarise
 from veilgraph.evaluate.ranking import Ranker
-from veilgraph.experiments.dpkge import interval
 from veilgraph.experiments.raw_counts import raw_counts
 from veilgraph.load import Graph
 from veilgraph.load.marks import Marks

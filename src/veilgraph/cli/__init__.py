@@ -19,6 +19,7 @@ VERBS = {
     "resume": "Continue a training that was stopped.",
     "evaluate": "Rank held-out statements among all entities.",
     "predict": "Answer (head, relation, ?) or (?, relation, tail) by name.",
+    "classify": "Tell labels of entities by a graph convolution.",
     "recommend": "Items for a user; or how good such lists are, beside simple recommenders.",
     "certificate": "What a run promises, in words and numbers; verify checks it.",
     "audit": "Train with canaries and test whether the claimed ε holds.",

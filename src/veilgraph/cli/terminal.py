@@ -83,6 +83,22 @@ class TrainingProgress:
             sys.stderr.write("\n")
 
 
+class EpochProgress:
+    """A line now and then: epoch, loss, time left."""
+
+    def __init__(self, every: float = 5.0) -> None:
+        self.every, self.began, self.told = every, time.perf_counter(), time.perf_counter()
+
+    def __call__(self, epoch: int, epochs: int, loss: float) -> None:
+        now = time.perf_counter()
+        if epoch == 1:
+            self.began = now
+        if now - self.told > self.every:
+            self.told = now
+            left = (now - self.began) / max(epoch - 1, 1) * (epochs - epoch)
+            note(f"epoch {epoch}/{epochs} · loss {loss:.4f} · {_duration(left)} left")
+
+
 class RankingProgress:
     """How many queries are ranked, every few seconds."""
 

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import math
+import statistics
+from collections.abc import Sequence
+
 import numpy as np
 
 from veilgraph.evaluate.ranking import Ranks
 from veilgraph.models.transm import distinct_counts
 
 CUTOFFS = (1, 3, 10)
+
+STUDENT = {2: 12.71, 3: 4.30, 4: 3.18, 5: 2.78, 6: 2.57, 7: 2.45, 8: 2.36, 9: 2.31, 10: 2.26}
 
 
 def summarise(rank: np.ndarray, candidates: np.ndarray) -> dict[str, float]:
@@ -66,3 +72,10 @@ def by_class(ranks: Ranks, classes: np.ndarray) -> dict[str, dict[str, float]]:
         }
         for name in np.unique(label)
     }
+
+
+def interval(values: Sequence[float]) -> float | None:
+    """Half the width of the 95 % interval of the mean (Student)."""
+    if len(values) < 2:
+        return None
+    return STUDENT.get(len(values), 2.0) * statistics.stdev(values) / math.sqrt(len(values))

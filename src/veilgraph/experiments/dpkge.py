@@ -8,12 +8,12 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from veilgraph import models
+from veilgraph.evaluate.metrics import interval
 from veilgraph.experiments.job import Job
 from veilgraph.load import Graph
 
 MODELS = ("transe", "transm", "rescal", "distmult")
 REGIMES = ("no privacy", "dropped", "as published", "all noisy, as published", "sound", "counts")
-STUDENT = {2: 12.71, 3: 4.30, 4: 3.18, 5: 2.78, 6: 2.57, 7: 2.45, 8: 2.36, 9: 2.31, 10: 2.26}
 SMALL = 50_000  # statements
 EVERYTHING = {"rules": [{"everything": True}]}
 
@@ -118,13 +118,6 @@ def over_seeds(
 def mean(values: Sequence[float]) -> float:
     """The mean."""
     return statistics.fmean(values)
-
-
-def interval(values: Sequence[float]) -> float | None:
-    """Half the width of the 95 % interval of the mean (Student)."""
-    if len(values) < 2:
-        return None
-    return STUDENT.get(len(values), 2.0) * statistics.stdev(values) / math.sqrt(len(values))
 
 
 def summary(results: Sequence[Mapping[str, Any]]) -> dict[str, Any]:

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 import numpy as np
 from scipy import stats
 
+from veilgraph.evaluate.metrics import interval
 from veilgraph.experiments import dpkge
 from veilgraph.experiments.experiment import Experiment, Results, Row, Scale
 from veilgraph.experiments.job import Job
@@ -113,7 +114,7 @@ class Neighbours(Experiment):
                     "median_rank_with": float(np.median(pairs[:, 0])),
                     "median_rank_without": float(np.median(pairs[:, 1])),
                     "mean_log2_change": float(change.mean()),
-                    "mean_log2_change ±": dpkge.interval([float(c) for c in change]),
+                    "mean_log2_change ±": interval([float(c) for c in change]),
                     "epsilon": results[f"{regime} {self._chosen(graphs['eicu'], scale)[0]} with"]["epsilon"],
                 }
             )

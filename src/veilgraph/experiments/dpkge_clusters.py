@@ -6,6 +6,7 @@ import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
+from veilgraph.evaluate.metrics import interval
 from veilgraph.experiments import dpkge
 from veilgraph.experiments.experiment import Experiment, Results, Row, Scale
 from veilgraph.experiments.job import Job
@@ -80,7 +81,7 @@ class Clusters(Experiment):
                         "k": k,
                         "regime": label,
                         "nmi": dpkge.mean(values),
-                        "nmi ±": dpkge.interval(values),
+                        "nmi ±": interval(values),
                         "pairs": len(values),
                         "epsilon": found["epsilon"],
                     }

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from veilgraph.evaluate.metrics import interval
 from veilgraph.experiments import fkge
-from veilgraph.experiments.dpkge import interval, mean
+from veilgraph.experiments.dpkge import mean
 from veilgraph.experiments.experiment import Experiment, Results, Row, Scale
 from veilgraph.experiments.job import Job
 from veilgraph.load import Graph

@@ -1,0 +1,101 @@
+"""Labels of entities: a table of two columns, entity and label; an entity may have several."""
+
+from __future__ import annotations
+
+import gzip
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from veilgraph.errors import InputError
+from veilgraph.load.graph import Graph
+
+NAMES = ("labels", "entity_types")  # of the file beside a graph's
+SPLITS = ("train", "test")
+
+
+@dataclass(frozen=True)
+class Labels:
+    """``entity`` and ``label`` ``[n]``: ids of the graph's entities and of ``names``.
+
+    ``fold`` ``[n]`` says train or test, if the source does.
+    """
+
+    entity: np.ndarray
+    label: np.ndarray
+    names: Sequence[str]
+    fold: np.ndarray | None = None  # of str
+
+    @property
+    def several(self) -> bool:
+        """Whether an entity has more than one."""
+        return len(np.unique(self.entity)) < len(self.entity)
+
+    def __repr__(self) -> str:
+        return f"Labels({len(np.unique(self.entity)):,} entities, {len(self.names)} labels)"
+
+
+def read_labels(graph: Graph, source: str | Path | None = None) -> Labels:
+    """Of a file, or of the files beside a graph (labels.tsv; labels_train.tsv and labels_test.tsv say what is to be told apart)."""
+    path = Path(graph.source if source is None else source)
+    if source is not None and path.is_file():
+        return _labels(graph, [(path, "")])
+    folder = path if path.is_dir() else path.parent
+    for name in NAMES:
+        parts = [(found, fold) for fold in SPLITS if (found := _file(folder, f"{name}_{fold}")) is not None]
+        if len(parts) == len(SPLITS):
+            return _labels(graph, parts)
+        whole = _file(folder, name)
+        if whole is not None:
+            return _labels(graph, [(whole, "")])
+    raise InputError(
+        f"{path} has no labels: name a table of two columns, entity and label, with --labels FILE (or put labels.tsv beside the graph)."
+    )
+
+
+def _file(folder: Path, name: str) -> Path | None:
+    found = [folder / f"{name}{end}" for end in (".tsv", ".tsv.gz", ".txt")]
+    return next((path for path in found if path.is_file()), None)
+
+
+def _labels(graph: Graph, parts: list[tuple[Path, str]]) -> Labels:
+    rows: list[tuple[str, str, str]] = []
+    for path, fold in parts:
+        for number, line in enumerate(_lines(path), 1):
+            words = line.split("\t")
+            if len(words) < 2 or not words[0] or not words[1]:
+                raise InputError(
+                    f"line {number} of {path}: expected an entity and its label with a tab between them, found {line[:80]!r}."
+                )
+            rows.append((words[0], words[1], fold))
+    at = graph.entities.places(row[0] for row in rows)
+    bare = graph.entities.places(f"<{row[0]}>" for row in rows)  # tables of RDF terms
+    at = np.where(at >= 0, at, bare)
+    if not rows:
+        raise InputError(f"{parts[0][0]} is empty.")
+    there = np.flatnonzero(at >= 0)
+    if not len(there):
+        raise InputError(
+            f"{parts[0][0]} labels {len(rows)} entities and none of them is in the graph (the first is {rows[0][0]!r}): is it the "
+            "right table?"
+        )
+    names = sorted({rows[i][1] for i in there})
+    code = {name: i for i, name in enumerate(names)}
+    marked = [(at[i], code[rows[i][1]], SPLITS.index(rows[i][2]) if rows[i][2] else 0) for i in there]
+    pairs = np.unique(np.array(marked, np.int64), axis=0)
+    folds = np.array(SPLITS)[pairs[:, 2]] if parts[0][1] else None
+    return Labels(pairs[:, 0], pairs[:, 1], names, folds)
+
+
+def _lines(path: Path) -> list[str]:
+    try:
+        with (
+            gzip.open(path, "rt", encoding="utf-8")
+            if path.suffix == ".gz"
+            else path.open(encoding="utf-8") as file
+        ):
+            return [line.rstrip("\r\n") for line in file if line.strip()]
+    except (OSError, UnicodeDecodeError, EOFError) as error:
+        raise InputError(f"{path} cannot be read: {error}") from None
