@@ -23,14 +23,18 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     )
     for name, kind, text in (
         ("dimension", int, "numbers per entity (default 32)"),
-        ("layers", int, "convolutions (default 5)"),
+        ("layers", int, "convolutions (default 5; 2 with fewer than 1,000 entities to learn from)"),
         ("bases", int, "matrices that relations mix (default 0: as the model says)"),
         ("alpha", float, "weight of messages"),
-        ("hidden", float, "share of entities whose row is hidden while training (default 0.95)"),
+        (
+            "hidden",
+            float,
+            "share of entities whose row is hidden while training (default 0.95; 0.5 with few)",
+        ),
         ("dropout", float, "share of numbers hidden between layers (default 0)"),
         ("learning-rate", float, "step size (default 0.02)"),
         ("penalty", float, "on entities' rows (default 0)"),
-        ("epochs", int, "passes (default 100)"),
+        ("epochs", int, "passes (default 100; 40 with few)"),
         ("seed", int, "of the first repetition (default 0)"),
         ("threads", int, "processor threads"),
     ):

@@ -19,6 +19,7 @@ from veilgraph.load import Graph, load
 from veilgraph.load.labels import Labels, read_labels
 from veilgraph.models.gcn import RECIPES, SCORES, Edges, Network, Recipe, score
 
+FEW = 1000  # entities to learn from
 CHUNK = 1 << 20  # edges whose messages are in memory at a time
 
 
@@ -74,6 +75,12 @@ class ClassifyConfig:
         return found.with_bases(self.bases)
 
 
+def derived(labelled: int) -> dict[str, Any]:
+    """Settings nobody chose, by the number of entities that are learnt from: few labels reach no further than two steps."""
+    few = {"layers": 2, "hidden": 0.5, "epochs": 40}
+    return few if labelled < FEW else {"layers": 5, "hidden": 0.95, "epochs": 100}
+
+
 @dataclass(frozen=True)
 class Folds:
     """Which labelled entities are learnt from, and which are told."""
@@ -108,7 +115,7 @@ def classify(
         )
     if seeds < 1 or not 0 < share < 1:
         raise ConfigError("classify needs at least one seed, and a share between 0 and 1.")
-    first = ClassifyConfig(**settings)
+    first = ClassifyConfig(**{**derived(len(folds_of(found, share, 0).train)), **settings})
     edges = Edges(graph.triples, len(graph.entities), len(graph.relations))
     results = []
     for number in range(seeds):
