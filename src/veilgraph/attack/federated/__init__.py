@@ -128,8 +128,7 @@ def _scene(folder: Path, auxiliary: Any) -> Any:
     )
     known = (heads >= 0) & (kinds >= 0) & (tails >= 0)
     true = list(zip(order[heads[known]].tolist(), kinds[known].tolist(), order[tails[known]].tolist()))
-    known = attacker.relations.ids(relation for _, relation, _ in targets.known)
-    scene = Scene(folder / "transcript", attacker.model, targets, names, places, known, False, true)
+    scene = Scene(folder / "transcript", attacker.model, targets, names, places, False, true)
     seen = (scene.seen("client", number) for number in scene.rounds("client"))
     return replace(scene, hostile=any(reversed_tails(one) for one in seen if one is not None))
 

@@ -26,7 +26,6 @@ class Scene:
     targets: Targets
     relations: np.ndarray  # [n] the targets' relations, by the rows of the client's own table
     places: np.ndarray  # [n, 2] where targets' heads and tails are among the victim's rows
-    known: np.ndarray  # [k] the relations of statements that are the client's own
     hostile: bool = False  # whether the client ever sent reversed rows
     auxiliary: list[tuple[int, int, int]] = field(
         default_factory=list

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from veilgraph.attack.federated.base import Attack, Scene, others
-from veilgraph.attack.federated.places import Pair, distances
+from veilgraph.attack.federated.places import Pair
 
 Seen = Mapping[str, np.ndarray]
 
@@ -15,8 +15,7 @@ Seen = Mapping[str, np.ndarray]
 class Passive(Attack):
     """A curious client: the other holders' rows, scored with its own relations, against its own rows.
 
-    It knows how many clients hold a row. Differences of scores, not ratios: scores have signs. Its own statements also show where
-    relations are among the others' rows, whose relations it never sees.
+    It knows how many clients hold a row. Differences of scores, not ratios: scores have signs.
     """
 
     name = "passive"
@@ -29,32 +28,21 @@ class Passive(Attack):
 
 def compared(scene: Scene, now: Seen, after: Seen, before: str) -> dict[str, np.ndarray]:
     """Scores of what the others made of the rows of a round, and against the rows ``before``: sent by oneself, or received by all."""
-    theirs, start = left(scene, now, after), _pair(now, before)
+    theirs, start = _left(scene, now, after), _pair(now, before)
     score, standing = (f(theirs[0], now["relations"], theirs[1]) for f in (scene.score, scene.standing))
     scored, stood = (f(start[0], now["relations"], start[1]) for f in (scene.score, scene.standing))
-    found = {
+    return {
         "theirs": score,
         "theirs − before": score - scored,
         "theirs among others": standing,
         "theirs − before among others": standing - stood,
     }
-    near, was = (
-        distances(scene.model, known, scene.known, asked, scene.relations)
-        for known, asked in (
-            (left(scene, now, after, "known."), theirs),
-            (_pair(now, f"known.{before}"), start),
-        )
-    )
-    if near is None or was is None:
-        return found
-    return {**found, "its relation": -near[0], "nearer its relation": was[0] - near[0]}
 
 
-def left(scene: Scene, now: Seen, after: Seen, which: str = "") -> Pair:
-    """The other holders' rows of heads and tails: of targets, or of statements that are ``known``."""
-    held = scene.targets.known_holders if which else scene.targets.holders
+def _left(scene: Scene, now: Seen, after: Seen) -> Pair:
+    """The other holders' rows of the targets' heads and tails."""
     head, tail = (
-        others(after[f"{which}received.{end}"], now[f"{which}sent.{end}"], held[:, i])
+        others(after[f"received.{end}"], now[f"sent.{end}"], scene.targets.holders[:, i])
         for i, end in enumerate(("head", "tail"))
     )
     return head, tail

@@ -16,21 +16,17 @@ from veilgraph.files import write_json
 from veilgraph.load.graph import Graph
 
 TARGETS = "targets.json"
-OWN = 3000  # of the attacker's own statements, which show it where relations are
-Statement = tuple[str, str, str]
 
 
 @dataclass(frozen=True)
 class Targets:
-    """By name; ``holders`` says how many clients have each head and tail; ``known`` are some of the attacker's own statements."""
+    """By name; ``holders`` says how many clients have each head and tail."""
 
     victim: str
     attacker: str
     statements: list[tuple[str, str, str]]
     member: np.ndarray  # [n] bool
     holders: np.ndarray  # [n, 2]
-    known: list[tuple[str, str, str]]
-    known_holders: np.ndarray  # [k, 2]
 
     def save(self, folder: Path) -> None:
         """For the researcher; the members are the victim's."""
@@ -40,8 +36,6 @@ class Targets:
             "statements": self.statements,
             "member": self.member.tolist(),
             "holders": self.holders.tolist(),
-            "known": self.known,
-            "known_holders": self.known_holders.tolist(),
         }
         write_json(folder / TARGETS, document, mode=0o600)
 
@@ -56,8 +50,6 @@ class Targets:
                 [tuple(one) for one in found["statements"]],
                 np.array(found["member"], bool),
                 np.array(found["holders"], np.int64),
-                [tuple(one) for one in found["known"]],
-                np.array(found["known_holders"], np.int64).reshape(-1, 2),
             )
         except (OSError, ValueError, KeyError, TypeError):
             raise InputError(
@@ -108,35 +100,8 @@ def plant(
     planted = mine.with_splits({**mine.splits, "train": np.concatenate([mine.train, rows[member]])})
     named = [(mine.entities[h], mine.relations[r], mine.entities[t]) for h, r, t in drawn]
     held = {name: set(graph.entities) for name, graph in graphs.items()}
-    known_ = _own(theirs, held[victim], {r for _, r, _ in named}, rng)
-    return planted, Targets(
-        victim, attacker, named, member, _holders(named, held), known_, _holders(known_, held)
-    )
-
-
-def _own(graph: Graph, shared: set[str], relations: set[str], rng: np.random.Generator) -> list[Statement]:
-    """Some of the attacker's own training statements, of the targets' relations and about entities it shares."""
-    entities, kinds = (
-        np.array([name in wanted for name in names], bool)
-        for names, wanted in ((graph.entities, shared), (graph.relations, relations))
-    )
-    rows = graph.train
-    rows = rows[entities[rows[:, 0]] & entities[rows[:, 2]] & kinds[rows[:, 1]]]
-    rows = rows[rng.permutation(len(rows))[:OWN]]
-    return list(
-        zip(
-            graph.entities.names(rows[:, 0]),
-            graph.relations.names(rows[:, 1]),
-            graph.entities.names(rows[:, 2]),
-        )
-    )
-
-
-def _holders(statements: list[Statement], held: dict[str, set[str]]) -> np.ndarray:
-    """``[n, 2]`` how many clients have each head and tail."""
-    return np.array(
-        [[sum(e in own for own in held.values()) for e in (h, t)] for h, _, t in statements]
-    ).reshape(-1, 2)
+    holders = np.array([[sum(e in own for own in held.values()) for e in (h, t)] for h, _, t in named])
+    return planted, Targets(victim, attacker, named, member, holders)
 
 
 def _in(mine: Graph, graph: Graph) -> np.ndarray:

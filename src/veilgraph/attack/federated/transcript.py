@@ -1,7 +1,7 @@
 """The federation's messages, written down for attackers: each attacker's file holds what that attacker sees, and no more.
 
 server/round-N      the victim's rows as they came in, and as they had been sent to it
-client/round-N      the attacking client's: what it received and sent (rows of targets and of some of its own statements), its relations
+client/round-N      the attacking client's: what it received and sent (rows of the targets), and its own relations
 """
 
 from __future__ import annotations
@@ -50,11 +50,9 @@ class Listener:
 
     def _client(self, number: int, folder: str, received: np.ndarray, sent: np.ndarray) -> np.ndarray:
         member = kept[folder]
-        vocabulary, targets = member.run.entities, self.targets
-        (heads, tails), (own_heads, own_tails) = (
-            [member.places(vocabulary.ids(one[end] for one in statements)) for end in (0, 2)]
-            for statements in (targets.statements, targets.known)
-        )
+        vocabulary = member.run.entities
+        heads = member.places(vocabulary.ids(head for head, _, _ in self.targets.statements))
+        tails = member.places(vocabulary.ids(tail for _, _, tail in self.targets.statements))
         if self.active and number % self.every == 0:
             sent = sent.copy()
             sent[np.unique(tails)] *= -1
@@ -63,10 +61,6 @@ class Listener:
             "received.tail": received[tails],
             "sent.head": sent[heads],
             "sent.tail": sent[tails],
-            "known.received.head": received[own_heads],
-            "known.received.tail": received[own_tails],
-            "known.sent.head": sent[own_heads],
-            "known.sent.tail": sent[own_tails],
             "relations": member.session.state.parameters.relations.numpy().copy(),
         }
         write_arrays(self.folder / "client" / f"round-{number:06d}.safetensors", seen)
