@@ -45,7 +45,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         "federated", "what do messages of a federation tell about a client?"
     )
     federation.add_argument(
-        "--kind", default="passive", help="who attacks: server, passive (default) or active"
+        "--kind", default="passive", help="who attacks: server, passive (default), active or collusion"
     )
     federation.add_argument(
         "--auxiliary", help="true statements for the server (default: the victim's validation split)"
