@@ -107,8 +107,8 @@ def test_touched_rows_are_caught(small: Graph) -> None:
 
 def test_too_little_noise_is_caught(small: Graph, monkeypatch: pytest.MonkeyPatch) -> None:
     lazy = mechanism_class("lazy")
-    real = lazy.deviation
-    monkeypatch.setattr(lazy, "deviation", property(lambda self: real.fget(self) / 10))  # type: ignore[attr-defined]
+    real = lazy.full_deviation
+    monkeypatch.setattr(lazy, "full_deviation", property(lambda self: real.fget(self) / 10))  # type: ignore[attr-defined]
     found = audit(small, **STRONG)
     assert found["verdict"] == "violated"
     assert found["epsilon_lower_bound"] > 1.0

@@ -177,3 +177,19 @@ def test_hostile_figures_do_not_stop_the_server(clients: Path, tmp_path: Path, k
     json.dumps(server.told)
     if kind == "query.finish":
         assert server.told["client1"] == {"status": "finished"}
+
+
+def test_a_client_that_only_names_its_budget_leaves_it_to_the_counts(clients: Path, tmp_path: Path) -> None:
+    """Whatever the model: no private step is taken, and the vectors say nothing beside the counts."""
+    found = {}
+    for model in ("transe", "distmult"):
+        training = {"model": model, "dimension": 8}
+        found[model] = federate(
+            clients, out=tmp_path / model, own={"epsilon": 8.0}, rounds=2, local_epochs=1, training=training
+        )
+        for run in map(Run.open, sorted((tmp_path / model / "clients").iterdir())):
+            assert run.config.private_steps == 0
+            assert float(run.parameters.relations.abs().max()) == 0
+    assert found["transe"]["protocols"]["fede"]["mrr"] == pytest.approx(
+        found["distmult"]["protocols"]["fede"]["mrr"], rel=0.2
+    )

@@ -47,7 +47,6 @@ OF_STEPS = (
     "private_learning_rate",
     "private_negatives",
     "shrinkage",
-    "order",
 )
 FEWEST = 100.0  # a noisy count below this is taken for this
 

@@ -90,8 +90,13 @@ class Mechanism(ABC):
     # --- for subclasses -----------------------------------------------------------------------------------------
     @property
     def deviation(self) -> float:
-        """The standard deviation of the noise on every coordinate of the sum."""
-        return self.multiplier * self.clip.norm
+        """The standard deviation of the noise on every coordinate of the step's sum."""
+        return self.factor * self.full_deviation
+
+    @property
+    def full_deviation(self) -> float:
+        """The same for a step with all of its noise."""
+        return self.terms.noise_multiplier * self.clip.norm
 
     @property
     def multiplier(self) -> float:

@@ -43,7 +43,7 @@ class Lazy(Mechanism):
             seen, sums = self._waiting(name, table)
             asked = entities if name == "entities" else relations
             rows = np.flatnonzero(seen < self.clock) if asked is None else distinct(asked)[0].numpy()
-            scale = self.terms.noise_multiplier * self.clip.norm / self.terms.expected
+            scale = self.full_deviation / self.terms.expected
             piece = max(1, (1 << 22) // table.shape[1])
             for start in range(0, len(rows), piece):
                 part = rows[start : start + piece]
