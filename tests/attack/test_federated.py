@@ -106,6 +106,17 @@ def test_every_attacker_needs_only_what_it_sees(heard: Path, tmp_path: Path) -> 
                 federated(folder, kind)
 
 
+def test_rows_that_say_nothing_tell_nothing(clients: Path, tmp_path: Path) -> None:
+    """Clients that leave everything to counts send zeros: every attack runs, and is a coin."""
+    terms = {"rounds": 4, "local_epochs": 1, "training": {"model": "transe", "dimension": 8}}
+    listen(
+        clients, out=tmp_path / "f", victim="client0", attacker="client1", active=True, every=2, count=100,
+        own={"epsilon": 8.0}, **terms,
+    )  # fmt: skip
+    for kind in KINDS:
+        assert 0.3 < federated(tmp_path / "f", kind)["auc"] < 0.7
+
+
 def test_the_truth_does_not_reach_the_scores(heard: Path, tmp_path: Path) -> None:
     """With the labels drawn anew the same scores find nothing."""
     folder = tmp_path / "f"

@@ -53,10 +53,12 @@ class Listener:
         vocabulary = member.run.entities
         heads = member.places(vocabulary.ids(head for head, _, _ in self.targets.statements))
         tails = member.places(vocabulary.ids(tail for _, _, tail in self.targets.statements))
-        if self.active and number % self.every == 0:
+        hostile = self.active and number % self.every == 0
+        if hostile:
             sent = sent.copy()
             sent[np.unique(tails)] *= -1
         seen = {
+            "reversed": np.array([hostile], np.int64),
             "received.head": received[heads],
             "received.tail": received[tails],
             "sent.head": sent[heads],
