@@ -229,6 +229,10 @@ def test_all_data_in_one_place_is_a_baseline(clients: Path, tmp_path: Path) -> N
     run = Run.open(tmp_path / "one" / "together")
     plain = run.evaluate("test", graph=union({"only": load(clients / "client0")}))
     assert only["mrr"] == pytest.approx(plain["mrr"], rel=1e-6)
+    again = federate(clients, out=tmp_path / "f", strategy="together", **terms)
+    assert again == found
+    with pytest.raises(RunError, match="other terms"):
+        federate(clients, out=tmp_path / "f", strategy="together", **{**terms, "rounds": 4})
     with pytest.raises(UsageError, match="nothing is promised"):
         federate(clients, out=tmp_path / "g", own={"epsilon": 1.0}, strategy="together", **terms)
 

@@ -81,6 +81,9 @@ def test_measures_by_hand() -> None:
     found = measure(scores, truth)
     assert found["accuracy"] == 0.75
     assert found["macro_f1"] == pytest.approx((1.0 + 2 / 3) / 2)
+    several = measure(np.array([[3.0, 2, 1], [1, 3, 2]]), np.array([[1, 1, 0], [0, 1, 0]]))
+    assert several["precision@5"] == 0.5  # three true cells of six
+    assert several["macro_f1"] == 1.0
 
 
 def test_bad_input_is_explained(town: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

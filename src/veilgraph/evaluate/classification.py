@@ -21,8 +21,8 @@ def measure(scores: np.ndarray, truth: np.ndarray) -> dict[str, float]:
     said = np.zeros_like(truth)
     if several:
         order = np.argsort(-scores, 1, kind="stable")
-        for row, count in enumerate(truth.sum(1)):  # as many as it has: what a threshold would be tuned to
-            said[row, order[row, :count]] = True
+        place = np.argsort(order, 1)
+        said = place < truth.sum(1, keepdims=True)  # as many as it has: what a threshold would be tuned to
         first = min(5, truth.shape[1])
         out["precision@5"] = float(np.take_along_axis(truth, order[:, :first], 1).mean())
     else:

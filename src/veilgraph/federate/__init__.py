@@ -114,6 +114,8 @@ def client_summary(
 
 def summary(strategy: str, rounds: int, clients: list[dict[str, Any]]) -> dict[str, Any]:
     """What ``veil federate run --json`` says: every client's figures, and their means by queries, under both protocols."""
+    from veilgraph.federate.protocols import PROTOCOLS
+
     weights = [one["protocols"].get("shared", {}).get("queries", 0) for one in clients]
     whole = sum(weights)
 
@@ -129,5 +131,5 @@ def summary(strategy: str, rounds: int, clients: list[dict[str, Any]]) -> dict[s
         "clients": clients,
         "mrr": mean("shared", "mrr"),
         "protocol": "shared",
-        "protocols": {p: {k: mean(p, k) for k in ("mrr", "hits@1", "hits@10")} for p in ("fede", "shared")},
+        "protocols": {p: {k: mean(p, k) for k in ("mrr", "hits@1", "hits@10")} for p in PROTOCOLS},
     }

@@ -10,15 +10,16 @@ from typing import Any
 import numpy as np
 import torch
 
-from veilgraph.errors import UsageError
+from veilgraph.config import TrainConfig
+from veilgraph.errors import RunError, UsageError
 from veilgraph.federate.protocols import judge
 from veilgraph.federate.terms import Terms
 from veilgraph.load import Graph, load
 from veilgraph.load.graph import SPLITS
 from veilgraph.load.vocabulary import Vocabulary
 from veilgraph.models.parameters import Parameters
-from veilgraph.runs import Run
-from veilgraph.train import train
+from veilgraph.runs import CONFIG, Run
+from veilgraph.train import resume, train
 
 
 def together(
@@ -36,8 +37,19 @@ def together(
         raise UsageError(f"with all data in one place nothing is promised: leave {', '.join(promised)} out.")
     parts = {name: load(path) for name, path in graphs.items()}
     whole = union(parts)
-    run = train(whole, out=Path(out) / "together", **terms.settings(dict(own)))
+    run = _trained(Path(out) / "together", whole, terms.settings(dict(own)))
     return {name: _judged(run, whole, part) for name, part in parts.items()}
+
+
+def _trained(path: Path, whole: Graph, settings: dict[str, Any]) -> Run:
+    """The training of all, new, gone on with, or as it ended before."""
+    if not (path / CONFIG).is_file():
+        return train(whole, out=path, **settings)
+    run = Run.open(path)
+    wanted = {key: value for key, value in TrainConfig.of(settings).as_dict().items() if value is not None}
+    if not run.is_of(whole) or any(getattr(run.config, key) != value for key, value in wanted.items()):
+        raise RunError(f"{path} is of other clients or other terms. Choose another --out.")
+    return run if run.finished else resume(path, graph=whole)
 
 
 def union(parts: Mapping[str, Graph]) -> Graph:
