@@ -16,13 +16,15 @@ from flwr.app import Message
 from tests.federate.federation import TRAINING, Federation, rows_of
 from veilgraph.certify import verify
 from veilgraph.cli import main
-from veilgraph.errors import ConfigError, RunError, UsageError
+from veilgraph.errors import ConfigError, InputError, RunError, UsageError
 from veilgraph.federate import federate
 from veilgraph.federate.client_app import app, kept
 from veilgraph.federate.divide import divide
 from veilgraph.federate.grid import LocalGrid
+from veilgraph.federate.member import Member
 from veilgraph.federate.messages import pack
 from veilgraph.federate.server import Server
+from veilgraph.federate.terms import Terms
 from veilgraph.federate.together import union
 from veilgraph.files import read_arrays
 from veilgraph.load import Graph, load, save
@@ -256,6 +258,45 @@ def test_rows_go_as_far_as_the_server_steps(clients: Path, tmp_path: Path) -> No
     np.testing.assert_allclose(tables[2.0]["table"] - first, 2 * (tables[1.0]["table"] - first), atol=1e-5)
     with pytest.raises(ConfigError, match="server_step"):
         federate(clients, out=tmp_path / "f", server_step=0)
+
+
+def test_own_epochs_come_after_the_rounds_and_stay_with_the_client(clients: Path, tmp_path: Path) -> None:
+    plain = Federation(clients, tmp_path / "plain", rounds=2)
+    plain.run()
+    longer = Federation(clients, tmp_path / "longer", rounds=2, own_epochs=2)
+    longer.run()
+    table = read_arrays(tmp_path / "longer" / "server" / "state.safetensors")[0]["table"]
+    folder = tmp_path / "longer" / "clients"
+    for name, rows in rows_of(folder).items():
+        run = Run.open(folder / name)
+        assert len(run.trace) == run.config.epochs
+        assert verify(run)["valid"]
+        shared = {row.tobytes() for row in table}
+        assert not any(row.tobytes() in shared for row in rows)  # every row moved on
+    for name, rows in rows_of(tmp_path / "plain" / "clients").items():
+        shared = {
+            row.tobytes()
+            for row in read_arrays(tmp_path / "plain" / "server" / "state.safetensors")[0]["table"]
+        }
+        assert all(row.tobytes() in shared for row in rows)
+
+
+def test_own_epochs_are_paid_for_and_never_sent(clients: Path, tmp_path: Path) -> None:
+    own = {"epsilon": 4.0, "delta": 1e-5, "mechanism": "lazy", "seed": 0}
+    terms = Terms(rounds=1, local_epochs=1, own_epochs=2, training=TRAINING)
+    member = Member.join(tmp_path / "run", clients / "client0", terms, b"s" * 32, own)
+    rows = member.rows()
+    sent = member.train(1, rows)
+    assert sent is not None
+    after_rounds = member.run.epsilon
+    with pytest.raises(InputError, match="round 2 of 1"):
+        member.train(2, rows)
+    state = member.session.state
+    found = member.finish(sent)
+    assert after_rounds < found["epsilon"] <= 4.0
+    assert state.epoch == 3
+    again = Member.open(tmp_path / "run", clients / "client0", b"s" * 32)  # as after a crash
+    assert again.finish(sent)["epsilon"] == found["epsilon"]
 
 
 def test_wrong_terms_are_explained(clients: Path, tmp_path: Path) -> None:

@@ -42,6 +42,12 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         "--local-epochs", type=int, default=3, help="epochs of each client in a round (default 3)"
     )
     rounds.add_argument(
+        "--own-epochs",
+        type=int,
+        default=0,
+        help="epochs of each client by itself after the last round, never sent (default 0)",
+    )
+    rounds.add_argument(
         "--aggregate", default="mean", help="mean (default) or trimmed: one hostile client moves less"
     )
     rounds.add_argument(
@@ -135,6 +141,7 @@ def _run(options: argparse.Namespace, source: list[str]) -> dict[str, Any]:
         "strategy": options.strategy,
         "rounds": options.rounds,
         "local_epochs": options.local_epochs,
+        "own_epochs": options.own_epochs,
         "aggregate": options.aggregate,
         "server_step": options.server_step,
         "validate_every": options.validate_rounds,

@@ -18,7 +18,8 @@ DEFENCES = {  # what every client says for itself; «counts» leaves all of the 
     "select": {"mechanism": "select"},
     "select-as-published": {"mechanism": "select-as-published"},
 }
-DISTANCE, PRODUCT = (20, 2), (30, 1)  # rounds, local epochs
+DISTANCE, PRODUCT = (20, 2, 8), (20, 1, 12)  # rounds, local epochs, own epochs after them
+STEP = {"transe": 2.0, "rotate": 2.0, "distmult": 1.5, "complex": 1.5}  # of the server
 
 
 def training(model: str, shared: bool) -> dict[str, Any]:
@@ -31,18 +32,19 @@ def training(model: str, shared: bool) -> dict[str, Any]:
         return {**base, "learning_rate": 0.005, "margin": 6.0}
     if model == "transe":
         return base
-    return {**base, "candidates": "sampled", "negatives": 256, "learning_rate": 0.6 if shared else 0.2}
+    return {**base, "candidates": "sampled", "negatives": 256, "learning_rate": 0.3 if shared else 0.2}
 
 
-def terms(model: str, strategy: str, *, quick: bool, step: float = 2.0) -> dict[str, Any]:
+def terms(model: str, strategy: str, *, quick: bool) -> dict[str, Any]:
     """What the clients agree on."""
-    rounds, local = DISTANCE if model in ("transe", "rotate") else PRODUCT
+    rounds, local, own = DISTANCE if model in ("transe", "rotate") else PRODUCT
     shared = strategy == "fede"
     return {
         "strategy": strategy,
         "rounds": max(2, rounds // 10) if quick else rounds,
         "local_epochs": local,
-        "server_step": step if shared else 1.0,
+        "own_epochs": 1 if quick else own,
+        "server_step": STEP[model] if shared else 1.0,
         "validate_every": 0,
         "training": training(model, shared),
     }

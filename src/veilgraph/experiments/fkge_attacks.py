@@ -31,8 +31,8 @@ PAPER = {
 
 def listening(graph: Graph, model: str, defence: str, active: bool, seed: int, *, quick: bool) -> Job:
     """A federation of three clients, divided by entity, with statements planted at one of them."""
-    terms = fkge.terms(model, "fede", quick=quick, step=1.0)
-    terms |= {"rounds": 4 if quick else ROUNDS, "local_epochs": LOCAL}
+    terms = fkge.terms(model, "fede", quick=quick)
+    terms |= {"rounds": 4 if quick else ROUNDS, "local_epochs": LOCAL, "own_epochs": 0, "server_step": 1.0}
     return fkge.job(
         str(graph.source),
         "listening",

@@ -59,7 +59,12 @@ class Utility(Experiment):
             defence = "none" if setting in OPEN else setting
             terms = fkge.terms(model, OPEN.get(setting, "fede"), quick=scale.quick)
             if defence == "counts":
-                terms = {**terms, "rounds": 1, "local_epochs": 1}  # nothing is learnt in rounds
+                terms = {
+                    **terms,
+                    "rounds": 1,
+                    "local_epochs": 1,
+                    "own_epochs": 0,
+                }  # nothing is learnt in rounds
             made[f"{case}"] = fkge.job(
                 source, "federation", seed, by="relation", own=fkge.own(defence), terms=terms
             )

@@ -124,29 +124,37 @@ class Member:
             return None
         if number < state.round:
             raise InputError(f"the server asks for round {number}, and {state.round} is done.")
+        if number > self.terms.rounds:  # own epochs come after them, and are never sent
+            raise InputError(f"the server asks for round {number} of {self.terms.rounds}.")
         if number > state.round:
-            if state.epoch >= (config.epochs or 0):
+            last = (config.epochs or 0) - self.terms.own_epochs
+            if state.epoch >= last or not self._advance(rows, number, self.terms.local_epochs, listener):
                 return None
-            self.take(rows)
-            until = min(state.epoch + self.terms.local_epochs, config.epochs or 0)
-            if isinstance(self.plan, PrivatePlan) and not self.plan.pay_epochs(state.epoch, until):
-                return None
-            self.broken, state.round = True, number
-            run_epochs(
-                self.plan,
-                state,
-                Validation(self.session.public, self.session.model, config, self.session.streams),
-                config,
-                self.run.folder,
-                epochs=config.epochs or 0,
-                until=until,
-                listener=listener,
-                checkpoint_seconds=float("inf"),
-            )
-            state.finished, state.ledger = False, self.plan.ledger_mark()
-            state.save(self.run.folder)  # the round and its rows, in one step
-            self.broken = False
         return self.rows()
+
+    def _advance(self, rows: np.ndarray, number: int, epochs: int, listener: Listener | None) -> bool:
+        """Take rows, and so many epochs from there; False, with the rows taken, if the budget allows none."""
+        state, config = self.session.state, self.run.config
+        self.take(rows)
+        until = min(state.epoch + epochs, config.epochs or 0)
+        if isinstance(self.plan, PrivatePlan) and not self.plan.pay_epochs(state.epoch, until):
+            return False
+        self.broken, state.round = True, number
+        run_epochs(
+            self.plan,
+            state,
+            Validation(self.session.public, self.session.model, config, self.session.streams),
+            config,
+            self.run.folder,
+            epochs=config.epochs or 0,
+            until=until,
+            listener=listener,
+            checkpoint_seconds=float("inf"),
+        )
+        state.finished, state.ledger = False, self.plan.ledger_mark()
+        state.save(self.run.folder)  # the round and its rows, in one step
+        self.broken = False
+        return True
 
     def validate(self, rows: np.ndarray, others: np.ndarray | None = None) -> dict[str, float] | None:
         """mrr and queries on unrestricted statements of the validation split, with these rows; None if there are none."""
@@ -169,7 +177,7 @@ class Member:
         metrics: dict[str, Any] = {}
         graph = self.run.graph()
         if not self.run.finished:
-            self.take(rows)
+            self._make_own(rows)
             if len(graph.splits.get("test", ())):
                 metrics = self._judge(graph, others, "test", None)
             if isinstance(self.plan, PrivatePlan):
@@ -184,6 +192,14 @@ class Member:
         if not metrics and path.exists():
             metrics = json.loads(path.read_text(encoding="utf-8"))
         return {"epsilon": self.run.epsilon, "guarantee": self.run.guarantee, **metrics}
+
+    def _make_own(self, rows: np.ndarray) -> None:
+        """The federation's rows, and the epochs after them that are the client's alone."""
+        state, last = self.session.state, self.terms.rounds + 1
+        if state.round == last:
+            return  # they were taken before a crash
+        if not self.terms.own_epochs or not self._advance(rows, last, self.terms.own_epochs, None):
+            self.take(rows)
 
     def _judge(self, graph: Graph, others: np.ndarray | None, split: str, most: int | None) -> dict[str, Any]:
         if others is not None:

@@ -25,6 +25,9 @@ class Terms:
     strategy: str = "fede"
     rounds: int = 40
     local_epochs: int = 3
+    own_epochs: int = (
+        0  # of every client by itself after the last round, never sent: shared rows become its own again
+    )
     aggregate: str = "mean"  # over the clients that hold a row; trimmed: without the lowest and the highest
     server_step: float = (
         1.0  # rows go so far towards what was averaged; beyond 1 undoes some of what averaging slows down
@@ -35,7 +38,13 @@ class Terms:
 
     def __post_init__(self) -> None:
         strategy(self.strategy)
-        for name, low in (("rounds", 1), ("local_epochs", 1), ("validate_every", 0), ("seed", 0)):
+        for name, low in (
+            ("rounds", 1),
+            ("local_epochs", 1),
+            ("own_epochs", 0),
+            ("validate_every", 0),
+            ("seed", 0),
+        ):
             value = getattr(self, name)
             if not isinstance(value, int) or isinstance(value, bool) or not low <= value <= 1_000_000:
                 raise ConfigError(f"{name} must be a whole number, {low} or more; found {value!r}.")
@@ -94,7 +103,7 @@ class Terms:
             **self.training,
             **self.shape,
             **own,
-            "epochs": self.rounds * self.local_epochs,
+            "epochs": self.rounds * self.local_epochs + self.own_epochs,
             "validate_every": 0,  # the federation does
             "averaging": 0.0,  # rows are averaged over clients instead
         }
