@@ -134,6 +134,29 @@ class TrainConfig:
         0, int, "Fixes initialisation, sampling and negatives (never privacy noise).", low=0, high=2**63 - 1
     )
     threads: int | None = _setting(None, int, "Processor threads; all, if not given.", low=1, high=1024)
+    # --- a graph convolution in front of the scorer ---
+    encoder: str | None = _setting(
+        None,
+        str,
+        "A graph convolution that makes entity rows from neighbours: see docs/classify.md.",
+        "kegcn",
+        "rgcn",
+        "wgcn",
+        "compgcn",
+    )
+    encoder_score: str | None = _setting(None, str, "Whose gradients are KE-GCN's messages.")
+    encoder_layers: int | None = _setting(None, int, "Convolutions.", low=1, high=16)
+    encoder_bases: int | None = _setting(None, int, "Matrices that relations mix.", low=0, high=4096)
+    encoder_edges: int | None = _setting(
+        None, int, "Statements that carry messages in a step.", low=1, high=1 << 30
+    )
+    task: str | None = _setting(
+        None, str, "What an encoder learns from: statements or labels of entities.", "links", "labels"
+    )
+    transport: str | None = _setting(
+        None, str, "Distance of a client's bases from the federation's.", "sorted", "sinkhorn"
+    )
+    transport_weight: float | None = _setting(None, float, "Weight of that distance.", low=0, high=1e6)
     # --- privacy ---
     epsilon: float | None = _setting(
         None,

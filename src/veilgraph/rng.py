@@ -17,7 +17,7 @@ import numpy as np
 
 from veilgraph.errors import ConfigError
 
-NAMES = ("init", "sampling", "negatives", "split", "generate", "validation", "private")
+NAMES = ("init", "sampling", "negatives", "split", "generate", "validation", "private", "messages")
 
 
 @dataclass(frozen=True)

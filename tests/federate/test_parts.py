@@ -21,6 +21,7 @@ from veilgraph.federate.strategies import available, strategy
 from veilgraph.federate.terms import Terms
 from veilgraph.load import Graph
 from veilgraph.mark import mark
+from veilgraph.rng import Streams
 
 TERMS = Terms(rounds=3, training={"model": "transe", "dimension": 4})
 
@@ -247,11 +248,16 @@ def test_names_and_tokens_no_honest_client_sends() -> None:
 @pytest.mark.parametrize("name", list(available()))
 def test_every_strategy_names_each_row_once(name: str) -> None:
     from veilgraph import models
-    from veilgraph.models.parameters import Parameters
+    from veilgraph.config import TrainConfig
+    from veilgraph.train.state import TrainingState
 
     graph, model = random_graph(), models.create("distmult", 4)
     for reciprocal in (False, True):
-        relations = len(graph.relations) * (1 + reciprocal)
-        p = Parameters(*model.initialise(len(graph.entities), relations, np.random.default_rng(0)), {})
-        names = strategy(name).names(graph, reciprocal=reciprocal)
-        assert len(names) == len(set(names)) == len(strategy(name).table(p))
+        encoder = {"encoder": "kegcn", "encoder_bases": 3} if strategy(name).of_encoder else {}
+        config = TrainConfig.of({"model": "distmult", "dimension": 4, "reciprocal": reciprocal, **encoder})
+        p = TrainingState.fresh(graph, model, config, Streams(0)).parameters
+        names, table = strategy(name).names(graph, config), strategy(name).table(p)
+        assert len(names) == len(set(names)) == len(table)
+        first = strategy(name).first_rows(config, len(names), np.random.default_rng(0))
+        assert first.shape == tuple(table.shape)
+        assert first.dtype == np.float32

@@ -28,6 +28,10 @@ FILES = (
     "relations.safetensors",
     "weights.safetensors",
     "marginals.safetensors",
+    "classification.json",
+    "aggregates.safetensors",
+    "network.safetensors",
+    "answers.tsv",
 )
 SOFTWARE = ("veilgraph", "torch", "numpy", "dp-accounting")
 

@@ -8,6 +8,7 @@ from typing import Any
 
 WHO = {
     "statement": "one confidential statement",
+    "label": "the labels of one entity",
     "head": "all confidential statements about one entity (a patient, say)",
 }
 

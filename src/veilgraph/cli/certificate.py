@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from pathlib import Path
 from typing import Any
 
 
@@ -19,12 +20,15 @@ def run(options: argparse.Namespace) -> dict[str, Any]:
     from veilgraph.certify import verify
     from veilgraph.errors import UsageError
     from veilgraph.runs import Run
+    from veilgraph.train.classify import folder as labels
 
     *before, folder = options.words
     if before not in ([], ["verify"]):
         raise UsageError(
             f"expected «veil certificate RUN» or «veil certificate verify RUN», found {options.words}."
         )
+    if labels.is_one(Path(folder)):
+        return labels.verify(Path(folder)) if before else labels.read_certificate(Path(folder))
     opened = Run.open(folder)
     if before:
         return verify(opened, options.graph)

@@ -15,6 +15,7 @@ from veilgraph.report.page import lines
 
 KINDS = ("passive", "active", "server", "collusion")
 ROUNDS, LOCAL = 10, 3
+QUICKLY = 0.02  # step size of distances: ten rounds are few, and attackers hear of what was learnt
 EVERY = {False: 2, True: 5}  # rounds between looks, and between reversed tails (the paper's)
 TARGETS = 1000
 PAPER = {
@@ -33,6 +34,8 @@ def listening(graph: Graph, model: str, defence: str, active: bool, seed: int, *
     """A federation of three clients, divided by entity, with statements planted at one of them."""
     terms = fkge.terms(model, "fede", quick=quick)
     terms |= {"rounds": 4 if quick else ROUNDS, "local_epochs": LOCAL, "own_epochs": 0, "server_step": 1.0}
+    if model in ("transe", "rotate"):
+        terms["training"] = {**terms["training"], "learning_rate": QUICKLY}
     return fkge.job(
         str(graph.source),
         "listening",

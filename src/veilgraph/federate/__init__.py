@@ -108,8 +108,9 @@ def client_summary(
     name: str, figures: dict[str, Any], epsilon: float | None, guarantee: str
 ) -> dict[str, Any]:
     """What ``veil federate run --json`` says about one client."""
-    mrr = figures.get("shared", {}).get("mrr")
-    return {"name": name, "mrr": mrr, "epsilon": epsilon, "guarantee": guarantee, "protocols": figures}
+    mrr, labels = figures.get("shared", {}).get("mrr"), figures.get("labels")
+    said = {"name": name, "mrr": mrr, "epsilon": epsilon, "guarantee": guarantee, "protocols": figures}
+    return said if labels is None else {**said, "accuracy": labels["accuracy"]}
 
 
 def summary(strategy: str, rounds: int, clients: list[dict[str, Any]]) -> dict[str, Any]:
@@ -132,4 +133,9 @@ def summary(strategy: str, rounds: int, clients: list[dict[str, Any]]) -> dict[s
         "mrr": mean("shared", "mrr"),
         "protocol": "shared",
         "protocols": {p: {k: mean(p, k) for k in ("mrr", "hits@1", "hits@10")} for p in PROTOCOLS},
+        **(
+            {"accuracy": sum(one["accuracy"] for one in clients) / len(clients)}
+            if all("accuracy" in one for one in clients)
+            else {}
+        ),
     }

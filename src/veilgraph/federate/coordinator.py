@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
-from veilgraph import models
+from veilgraph.config import TrainConfig
 from veilgraph.errors import InputError, RunError
 from veilgraph.federate.names import WIDTH
 from veilgraph.federate.strategies import strategy
@@ -192,13 +192,8 @@ def check_tokens(name: str, own: np.ndarray) -> None:
 
 def initial_rows(terms: Terms, count: int) -> np.ndarray:
     """The first rows, from the federation's seed."""
-    shape = terms.shape
-    model = models.create(shape["model"], shape["dimension"], norm=shape["norm"])
-    drawn = model.initialise(
-        *((count, 1) if strategy(terms.strategy).shares_entities else (1, count)),
-        Streams(terms.seed).numpy("init"),
-    )
-    return np.asarray(drawn[0 if strategy(terms.strategy).shares_entities else 1].numpy(), np.float32)
+    config = TrainConfig.of({**terms.training, **terms.shape})
+    return strategy(terms.strategy).first_rows(config, count, Streams(terms.seed).numpy("init"))
 
 
 Came = list[tuple[np.ndarray, np.ndarray]]  # places, rows

@@ -26,6 +26,7 @@ from veilgraph.files import write_json
 from veilgraph.load import Graph, load
 from veilgraph.runs import CONFIG, METRICS, Run
 from veilgraph.train import begin
+from veilgraph.train.encoder import EncodedPlan, LabelPlan
 from veilgraph.train.loop import Listener, Validation, run_epochs
 from veilgraph.train.plan import OrdinaryPlan
 from veilgraph.train.private.plan import PrivatePlan
@@ -79,7 +80,7 @@ class Member:
             plan = session.private_plan(session.public, config.epochs or 1)
         else:
             plan = session.ordinary_plan()
-        made = tokens(strategy(terms.strategy).names(run.graph(), reciprocal=bool(config.reciprocal)), secret)
+        made = tokens(strategy(terms.strategy).names(run.graph(), config), secret)
         order = np.lexsort(made.T[::-1])
         return cls(run, terms, session, plan, made[order], order)
 
@@ -110,6 +111,9 @@ class Member:
         if not self.session.learns:
             return
         self._table[torch.from_numpy(self.order)] = torch.from_numpy(rows)
+        if isinstance(self.plan, EncodedPlan):
+            self.plan.anchor = self._table.clone()
+            self.plan.flush(self.session.state.parameters)
 
     def train(self, number: int, rows: np.ndarray, listener: Listener | None = None) -> np.ndarray | None:
         """The shared rows after this round's local epochs; None if the budget is spent. A round that was trained is not again.
@@ -159,7 +163,7 @@ class Member:
     def validate(self, rows: np.ndarray, others: np.ndarray | None = None) -> dict[str, float] | None:
         """mrr and queries on unrestricted statements of the validation split, with these rows; None if there are none."""
         public = self.session.public
-        if self.run.finished or not len(public.splits.get("valid", ())):
+        if self.run.finished or not len(public.splits.get("valid", ())) or isinstance(self.plan, LabelPlan):
             return None
         kept = self._table.clone()
         try:
@@ -178,7 +182,9 @@ class Member:
         graph = self.run.graph()
         if not self.run.finished:
             self._make_own(rows)
-            if len(graph.splits.get("test", ())):
+            if isinstance(self.plan, LabelPlan):
+                metrics = {"labels": self.plan.figures(self.session.state.parameters)}
+            elif len(graph.splits.get("test", ())):
                 metrics = self._judge(graph, others, "test", None)
             if isinstance(self.plan, PrivatePlan):
                 total, epochs = self.run.config.private_steps or 0, self.run.config.epochs or 1

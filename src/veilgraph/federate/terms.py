@@ -56,7 +56,7 @@ class Terms:
         own = sorted(set(OWN) & set(self.training))
         if own:
             raise ConfigError(f"{', '.join(own)}: that is every client's own to say, not the federation's.")
-        TrainConfig.of(self.training)
+        strategy(self.strategy).check(TrainConfig.of(self.training))
 
     @classmethod
     def of(cls, text: str) -> Terms:

@@ -99,3 +99,32 @@ def _lines(path: Path) -> list[str]:
             return [line.rstrip("\r\n") for line in file if line.strip()]
     except (OSError, UnicodeDecodeError, EOFError) as error:
         raise InputError(f"{path} cannot be read: {error}") from None
+
+
+def labels_by(graph: Graph, path: str) -> Labels:
+    """Labels at the end of a path of relations, ``admittedTo/wardOf``: every entity it begins at has the labels it ends at."""
+    names = [name for name in path.split("/") if name]
+    if not names:
+        raise InputError(
+            f"{path!r} is no path: name relations with / between them, such as admittedTo/wardOf."
+        )
+    pairs: np.ndarray | None = None
+    for name in names:
+        step = graph.triples[graph.triples[:, 1] == graph.relations.id(name)][:, [0, 2]].astype(np.int64)
+        pairs = step if pairs is None else _joined(pairs, step)
+    assert pairs is not None
+    pairs = np.unique(pairs, axis=0)
+    if not len(pairs):
+        raise InputError(f"no entity has a label by {path!r}: no two of its statements meet.")
+    ends, label = np.unique(pairs[:, 1], return_inverse=True)
+    return Labels(pairs[:, 0], label, [graph.entities[i] for i in ends.tolist()])
+
+
+def _joined(left: np.ndarray, right: np.ndarray) -> np.ndarray:
+    """Pairs (a, c) for (a, b) and (b, c)."""
+    right = right[np.argsort(right[:, 0], kind="stable")]
+    start, end = (np.searchsorted(right[:, 0], left[:, 1], side) for side in ("left", "right"))
+    many = end - start
+    which = np.repeat(np.arange(len(left)), many)
+    offset = np.arange(len(which)) - np.repeat(np.cumsum(many) - many, many)
+    return np.stack([left[which, 0], right[start[which] + offset, 1]], 1)

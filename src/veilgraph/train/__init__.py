@@ -89,6 +89,11 @@ def begin(
         raise UsageError(
             "drop_confidential never reads confidential statements, epsilon learns from them with noise: choose one."
         )
+    if config.encoder is not None and config.private:
+        raise PrivacyError(
+            "an encoder sends messages along every statement, and no private version of it is sound here: leave --encoder or --epsilon "
+            "out. Labels can be learnt with a guarantee: veil classify --guarantee."
+        )
     promised = [name for name in PRIVATE_ONLY if getattr(config, name) not in (None, False)]
     if promised and not config.private:
         raise PrivacyError(

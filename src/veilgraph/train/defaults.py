@@ -18,6 +18,20 @@ EXACT_DISTANCES = 2e10  # … or with a distance; beyond, wrong answers are samp
 SMALL = 50_000  # statements; graphs up to here need dropout more than a penalty
 
 
+ENCODED = {  # with a graph convolution in front of the scorer
+    "optimiser": "adam",
+    "learning_rate": 0.01,
+    "regulariser": "none",
+    "averaging": 0.0,
+    "dimension": 64,
+    "encoder_layers": 1,
+    "encoder_bases": 0,
+    "encoder_edges": 30_000,
+    "task": "links",
+    "epochs": 30,
+}
+
+
 def complete(
     config: TrainConfig, graph: Graph, scorer: type[Model], statements: int | None = None
 ) -> tuple[TrainConfig, str]:
@@ -32,6 +46,8 @@ def complete(
         "regulariser": "none",
         **scorer.defaults,
     }
+    if config.encoder is not None:
+        chosen |= ENCODED
     chosen.update({k: v for k, v in config.as_dict().items() if v is not None})
     chosen.setdefault("dimension", _dimension(entities, scorer.multiple_of, chosen["model"] == "rescal"))
 

@@ -106,6 +106,10 @@ class Session:
 
     def ordinary_plan(self) -> OrdinaryPlan:
         """Of the statements that may be read as they are."""
+        if self.config.encoder is not None:
+            from veilgraph.train.encoder import encoded_plan
+
+            return encoded_plan(self.public, self.model, self.config, self.streams)
         return OrdinaryPlan(self.public, self.model, self.config, self.streams)
 
     def private_plan(self, public: Graph, epochs: int) -> PrivatePlan:

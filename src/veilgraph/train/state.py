@@ -73,6 +73,10 @@ class TrainingState:
         rng = streams.numpy("init")
         relations = len(graph.relations) * (2 if config.reciprocal else 1)
         p = Parameters(*model.initialise(len(graph.entities), relations, rng), model.weights(rng))
+        if config.encoder is not None:
+            from veilgraph.train.encoder import encoder_weights
+
+            p.weights |= encoder_weights(graph, model, config, rng)
         optimisers = {
             name: optim.create(config.optimiser or "adagrad", table) for name, table in tables(p).items()
         }

@@ -10,6 +10,7 @@ from veilgraph.federate.strategies.base import Strategy
 from veilgraph.models.parameters import Parameters
 
 if TYPE_CHECKING:
+    from veilgraph.config import TrainConfig
     from veilgraph.load.graph import Graph
 
 
@@ -18,7 +19,7 @@ class FedE(Strategy):
 
     name = "fede"
 
-    def names(self, graph: Graph, *, reciprocal: bool) -> list[str]:
+    def names(self, graph: Graph, config: TrainConfig) -> list[str]:
         return list(graph.entities)
 
     def table(self, p: Parameters) -> Tensor:

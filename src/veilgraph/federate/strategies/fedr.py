@@ -10,6 +10,7 @@ from veilgraph.federate.strategies.base import Strategy
 from veilgraph.models.parameters import Parameters
 
 if TYPE_CHECKING:
+    from veilgraph.config import TrainConfig
     from veilgraph.load.graph import Graph
 
 
@@ -19,11 +20,11 @@ class FedR(Strategy):
     name = "fedr"
     shares_entities = False
 
-    def names(self, graph: Graph, *, reciprocal: bool) -> list[str]:
+    def names(self, graph: Graph, config: TrainConfig) -> list[str]:
         forward = list(graph.relations)
         return (
             forward + [f"{name}\N{SUPERSCRIPT MINUS}\N{SUPERSCRIPT ONE}" for name in forward]
-            if reciprocal
+            if config.reciprocal
             else forward
         )
 

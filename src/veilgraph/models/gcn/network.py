@@ -43,7 +43,8 @@ class Network(nn.Module):
     """Learnt rows for nodes and relations, convolutions between the ``widths``; the last one ends without an activation.
 
     A labelled node's row can memorise its label, which helps nobody else. Two remedies: with ``by_others`` a node's own row has no
-    part in its first layer, and while training a share ``hidden`` of all rows is zero.
+    part in its first layer, and while training a share ``hidden`` of all rows is zero. With ``skip`` the learnt rows are added to what
+    is made of them.
     """
 
     def __init__(
@@ -56,10 +57,11 @@ class Network(nn.Module):
         by_others: bool = False,
         hidden: float = 0.0,
         dropout: float = 0.0,
+        skip: bool = False,
         chunk: int | None = None,
     ) -> None:
         super().__init__()
-        self.recipe, self.hidden = recipe, hidden
+        self.recipe, self.hidden, self.skip = recipe, hidden, skip
         scale = widths[0] ** -0.5
         self.nodes = nn.Parameter(torch.empty(nodes, widths[0]).normal_(std=scale))
         self.relations = nn.Parameter(torch.empty(relations, widths[0]).normal_(std=scale))
@@ -93,4 +95,4 @@ class Network(nn.Module):
             if number:
                 nodes, relations = self.dropout(torch.tanh(nodes)), torch.tanh(relations)
             nodes, relations = layer(nodes, relations, edges)
-        return nodes
+        return nodes + self.nodes if self.skip else nodes

@@ -1,0 +1,148 @@
+"""Labels of entities learnt from the graph around them: ``classify(graph, labels, model="kegcn")``.
+
+config      settings · folds: whose labels are learnt from · ordinary: a network over all edges, without noise
+guarantees  what can be promised, one small file each · places: public features · perceptron: the classifier behind them
+private_steps  noisy clipped steps · folder: what is released, with its certificate
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable
+from dataclasses import fields, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from veilgraph import machine
+from veilgraph.errors import ConfigError
+from veilgraph.evaluate.classification import measure
+from veilgraph.evaluate.metrics import interval
+from veilgraph.load import Graph, load
+from veilgraph.load.labels import Labels, labels_by, read_labels
+from veilgraph.models.gcn import Edges
+from veilgraph.train.classify import folder as folders
+from veilgraph.train.classify.config import ClassifyConfig, derived
+from veilgraph.train.classify.folds import Folds, folds_of, truth_of
+from veilgraph.train.classify.guarantees import Task, guarantee
+from veilgraph.train.classify.guarantees.base import Book
+from veilgraph.train.classify.ordinary import network_scores
+
+__all__ = ["ClassifyConfig", "Folds", "classify", "folds_of"]
+
+
+def classify(
+    graph: Graph | str | Path,
+    labels: Labels | str | Path | None = None,
+    *,
+    by: str | None = None,
+    without: str | None = None,
+    seeds: int = 1,
+    share: float = 0.1,
+    out: str | Path | None = None,
+    listener: Callable[[int, int, float], None] | None = None,
+    **settings: Any,
+) -> dict[str, Any]:
+    """task, model, accuracy with its interval over seeds, macro_f1 (precision@5), seeds, epsilon, delta, guarantee.
+
+    Learns from the labels the source says are for training, or from about a ``share`` of the labelled entities, others for each
+    seed; tells the others. ``by`` is a path of relations whose end is the label (its first relation is left out of the edges, and so
+    are those of ``without``); all other statements of the graph are edges. With a guarantee, ``out`` is where what is released goes.
+
+    Reads confidential data: statements and labels; without a guarantee as they are, with one as its docstring says. Releases: with a
+    guarantee and ``out``, what is in that folder; figures are for the curator.
+    """
+    graph = load(graph)
+    known = {field.name for field in fields(ClassifyConfig)}
+    unknown = sorted(set(settings) - known)
+    if unknown:
+        raise ConfigError(
+            f"no setting of classify is called {unknown[0]!r}. There are: {', '.join(sorted(known))}."
+        )
+    if seeds < 1 or not 0 < share < 1:
+        raise ConfigError("classify needs at least one seed, and a share between 0 and 1.")
+    if by is not None and labels is not None:
+        raise ConfigError("labels come from a table or by a path: give one of them.")
+    found = (
+        labels if isinstance(labels, Labels) else labels_by(graph, by) if by else read_labels(graph, labels)
+    )
+    leave = [*([by.split("/")[0]] if by else []), *(without.split(",") if without else [])]
+    count = len(folds_of(found, len(graph.entities), share, 0).train)
+    first = ClassifyConfig(**{**derived(count, str(settings.get("guarantee", "none"))), **settings})
+    _check(first, graph, seeds, out)
+    machine.prepare(first.threads)
+    kept = _without(graph, leave)
+    results, spent = [], None
+    for number in range(seeds):
+        config = replace(first, seed=first.seed + number)
+        task = _task(graph, kept, found, folds_of(found, len(graph.entities), share, config.seed), config)
+        if config.guarantee == "none":
+            edges = Edges(task.unrestricted, task.nodes, task.relations)
+            scores = network_scores(edges, task, config, listener=listener)
+        else:
+            scores, spent = _promised(graph, found, task, config, out)
+        results.append(measure(scores[task.folds.test], task.truth[task.folds.test]))
+    accuracy = [one["accuracy"] for one in results]
+    return {
+        "task": str(graph.source),
+        "model": first.model,
+        "score": first.recipe.score,
+        "accuracy": float(np.mean(accuracy)),
+        "interval": interval(accuracy),
+        **{key: float(np.mean([one[key] for one in results])) for key in results[0] if key != "accuracy"},
+        "labels": len(found.names),
+        "seeds": seeds,
+        "epsilon": spent,
+        "delta": first.delta if first.guarantee != "none" else None,
+        "guarantee": first.guarantee,
+        **({"out": str(out)} if out is not None else {}),
+    }
+
+
+def _promised(
+    graph: Graph, labels: Labels, task: Task, config: ClassifyConfig, out: str | Path | None
+) -> tuple[np.ndarray, float | None]:
+    """Scores, and ε as the ledger says."""
+    kind = guarantee(config.guarantee)
+    with tempfile.TemporaryDirectory() as scratch:
+        folder = Path(out) if out is not None else Path(scratch)
+        if out is not None:
+            folders.begin(folder, graph, config)
+        book = Book.open(folder, config)
+        outcome = kind.learn(task, config, book)
+        if out is not None:
+            folders.finish(folder, graph, labels, config, outcome)
+        spent = book.ledger.spent(config.delta).epsilon
+    return outcome.scores, spent if np.isfinite(spent) else None
+
+
+def _check(config: ClassifyConfig, graph: Graph, seeds: int, out: str | Path | None) -> None:
+    if out is not None and config.guarantee == "none":
+        raise ConfigError(
+            "--out is for what may be released, and without --guarantee and --epsilon nothing may."
+        )
+    if out is not None and seeds > 1:
+        raise ConfigError("every repetition costs its own ε: write one of them (--seeds 1).")
+    if config.drop_confidential and graph.marks is None:
+        raise ConfigError("nothing is marked confidential in this graph: veil mark says what is.")
+
+
+def _without(graph: Graph, names: list[str]) -> np.ndarray:
+    """Which statements stay."""
+    leave = [graph.relations.id(name) for name in names]
+    return ~np.isin(graph.triples[:, 1], leave)
+
+
+def _task(graph: Graph, kept: np.ndarray, labels: Labels, folds: Folds, config: ClassifyConfig) -> Task:
+    secret = np.concatenate([graph.secret(split) for split in graph.splits])
+    if config.guarantee == "none":
+        if config.drop_confidential:
+            kept, secret = kept & ~secret, np.zeros_like(secret)
+        secret = np.zeros_like(secret)  # all is read as it is
+    elif graph.marks is None and guarantee(config.guarantee).protects_statements:
+        secret = np.ones_like(secret)
+    nodes = len(graph.entities)
+    return Task(
+        graph.triples[kept], secret[kept], nodes, len(graph.relations), labels, folds, truth_of(labels, nodes)
+    )

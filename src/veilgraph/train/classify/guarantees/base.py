@@ -1,0 +1,87 @@
+"""What every guarantee is given, and what it gives back."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import ClassVar
+
+import numpy as np
+from torch import Tensor
+
+from veilgraph.account.events import Event, is_private, non_private
+from veilgraph.account.ledger import Ledger
+from veilgraph.load.labels import Labels
+from veilgraph.train.classify.config import ClassifyConfig
+from veilgraph.train.classify.folds import Folds
+from veilgraph.train.private.gauss import Noise, source
+
+
+@dataclass(frozen=True)
+class Task:
+    """A graph, and whose labels are learnt from."""
+
+    triples: np.ndarray
+    secret: np.ndarray  # which of them are confidential
+    nodes: int
+    relations: int
+    labels: Labels
+    folds: Folds
+    truth: np.ndarray  # [nodes, labels] float32, of all folds
+
+    @property
+    def unrestricted(self) -> np.ndarray:
+        """Statements anybody may read."""
+        return self.triples[~self.secret]
+
+    @property
+    def confidential(self) -> np.ndarray:
+        """Those nobody may."""
+        return self.triples[self.secret]
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """``scores`` ``[nodes, labels]``, and what may be released: ``tensors`` always, ``scores`` where ``open_scores``."""
+
+    scores: np.ndarray
+    tensors: Mapping[str, Tensor]
+    open_scores: bool
+
+
+@dataclass
+class Book:
+    """Where charges and released tensors are written before anything is made of them."""
+
+    ledger: Ledger
+    folder: Path
+    noise: Noise
+
+    @classmethod
+    def open(cls, folder: Path, config: ClassifyConfig) -> Book:
+        """The ledger of a folder, new or as it was left."""
+        ledger = Ledger(folder / "ledger.jsonl")
+        if config.insecure_noise_seed is not None:
+            ledger.charge(non_private("the noise was drawn from a given seed"), "insecure noise")
+        noise = source(secure=config.secure_noise, insecure_seed=config.insecure_noise_seed)
+        return cls(ledger, folder, noise)
+
+    @property
+    def spent(self) -> list[Event]:
+        """What was charged before, as far as it has a price."""
+        return [event for event in self.ledger.events if is_private(event)]
+
+
+class Guarantee(ABC):
+    """Learns labels without telling more than ε about one unit."""
+
+    name: ClassVar[str]
+    unit: ClassVar[str]  # in the words of a certificate
+    mechanism: ClassVar[str]
+    protects_statements: ClassVar[bool] = True  # unmarked ones count as confidential
+
+    @abstractmethod
+    def learn(self, task: Task, config: ClassifyConfig, book: Book) -> Outcome:
+        """Charge, read, and learn."""
