@@ -273,7 +273,7 @@ def test_own_epochs_come_after_the_rounds_and_stay_with_the_client(clients: Path
         assert verify(run)["valid"]
         shared = {row.tobytes() for row in table}
         assert not any(row.tobytes() in shared for row in rows)  # every row moved on
-    for name, rows in rows_of(tmp_path / "plain" / "clients").items():
+    for rows in rows_of(tmp_path / "plain" / "clients").values():
         shared = {
             row.tobytes()
             for row in read_arrays(tmp_path / "plain" / "server" / "state.safetensors")[0]["table"]

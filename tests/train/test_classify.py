@@ -62,7 +62,7 @@ def test_folds_of_the_source_are_kept(town: Path, tmp_path: Path) -> None:
     for fold, people in (("train", range(60)), ("test", range(50, 120))):
         (tmp_path / f"labels_{fold}.tsv").write_text("".join(f"p{i}\tclub{i % 3}\n" for i in people))
     graph = load(tmp_path / "graph.tsv")
-    folds = folds_of(read_labels(graph), 0.1, 0)
+    folds = folds_of(read_labels(graph), len(graph.entities), 0.1, 0)
     assert len(folds.train) == 60
     assert len(folds.test) == 60  # who is in both is learnt from, not told
     assert not set(folds.train) & set(folds.test)

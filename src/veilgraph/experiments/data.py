@@ -5,8 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 from veilgraph.errors import InputError
+from veilgraph.experiments.labelled import LABELLED, labelled
 from veilgraph.load import fix, load, save, split
-from veilgraph.load.datasets import data_folder, find
+from veilgraph.load.datasets import data_folder, find, there
 from veilgraph.load.mapping import marks_beside
 from veilgraph.mark import mark, mark_by_rules
 
@@ -26,13 +27,15 @@ def prepare(name: str, folder: Path) -> Path:
     if name == "hospital":
         graph = split(load("builtin:hospital", patients=500), valid=0.05, test=0.1)
     elif name == "movielens-100k":
-        graph = split(load(f"movielens:{_there(name)}"), valid=0.1, test=0.1, mode="latest")
+        graph = split(load(f"movielens:{there(name)}"), valid=0.1, test=0.1, mode="latest")
         graph = graph.with_marks(mark(graph, relations=["gender", "age_group", "occupation"]))
     elif name in TABLES:
-        source = _there(TABLES[name])
+        source = there(TABLES[name])
         graph, rules = load(f"tables:{source}", mapping=name), marks_beside(name)
         assert rules is not None
         graph = split(graph.with_marks(mark_by_rules(graph, rules, absent=True)), valid=0.1, test=0.1)
+    elif name in LABELLED:
+        return labelled(name, folder)
     else:
         if name in ABSENT and not (data_folder() / name).is_dir():
             raise InputError(
@@ -41,12 +44,3 @@ def prepare(name: str, folder: Path) -> Path:
         graph = fix(load(find(name)))
     save(graph, target)
     return target
-
-
-def _there(name: str) -> Path:
-    source = data_folder() / name
-    if not source.is_dir():
-        raise InputError(
-            f"{source} is not there: it should hold the published files of {name}. Set VEILGRAPH_DATA."
-        )
-    return source

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import resource
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import torch
 
+from veilgraph.experiments.labelled import named_labels, write_labels
 from veilgraph.load import Graph, save
 
 
@@ -21,6 +23,8 @@ def _clients(graph: Graph, more: Mapping[str, Any]) -> dict[str, Path]:
         for name, part in divide(graph, more["clients"], by=more["by"], seed=more["seed"]).items():
             if not wanted[name].is_dir():
                 save(part, wanted[name])
+                if "labels" in more:
+                    write_labels(part, named_labels(graph), wanted[name])
     return wanted
 
 
@@ -41,6 +45,8 @@ def federation(run: None, graph: Graph, more: Mapping[str, Any]) -> dict[str, An
         "protocols": found["protocols"],
         "epsilon": max(spent) if all(value is not None for value in spent) else None,
         "guarantee": found["clients"][0]["guarantee"],
+        "accuracy": found.get("accuracy"),
+        "peak_megabytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
     }
 
 

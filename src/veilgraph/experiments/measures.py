@@ -10,6 +10,7 @@ import torch
 
 from veilgraph.attack.standing import standing
 from veilgraph.experiments.federations import counts, federation, listening
+from veilgraph.experiments.labelled import labels
 from veilgraph.load import Graph
 from veilgraph.runs import Run
 
@@ -107,4 +108,5 @@ MEASURES: dict[str, Callable[[Any, Graph, dict[str, Any]], dict[str, Any]]] = {
     "federation": federation,
     "listening": listening,
     "counts": counts,
+    "labels": labels,
 }

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from veilgraph.errors import UnknownNameError
+from veilgraph.errors import InputError, UnknownNameError
 from veilgraph.load.folder import split_files
 
 BUILT_IN = {"name": "builtin:hospital", "where": "generated", "splits": "veil load --split random"}
@@ -37,3 +37,13 @@ def find(name: str) -> Path:
             "dataset", name, names, hint=f"Looked in {data_folder()}; set VEILGRAPH_DATA to another folder."
         )
     return path
+
+
+def there(name: str) -> Path:
+    """The folder of published files that are no benchmark of statements."""
+    source = data_folder() / name
+    if not source.is_dir():
+        raise InputError(
+            f"{source} is not there: it should hold the published files of {name}. Set VEILGRAPH_DATA."
+        )
+    return source

@@ -1,7 +1,7 @@
 """Fed-KE-GCN: the matrices that relations mix are averaged; mixtures, rows and everything else stay where they are.
 
-A client's encoder (``--encoder kegcn --bases B``) makes its entity rows. The bases say nothing about who is in a graph by name, but they are
-learnt from every statement: nothing is promised about them, and a client that promises something cannot take part.
+A client's encoder makes its entity rows. Bases name nobody, but they are learnt from every statement: nothing is promised about them,
+and a client that promises something cannot take part.
 """
 
 from __future__ import annotations

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 import torch
@@ -30,10 +31,7 @@ class Perceptron:
         """Random, with a layer of ``between`` numbers (0: none)."""
         torch.manual_seed(seed)
         widths = [features, *([between] if between else []), labels]
-        made = [
-            torch.cat([torch.randn(a, b) / math.sqrt(a), torch.zeros(1, b)])
-            for a, b in zip(widths, widths[1:])
-        ]
+        made = [torch.cat([torch.randn(a, b) / math.sqrt(a), torch.zeros(1, b)]) for a, b in pairwise(widths)]
         made[-1] = torch.zeros_like(made[-1])
         return cls(made, several)
 

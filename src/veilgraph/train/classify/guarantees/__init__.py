@@ -18,9 +18,9 @@ def available() -> dict[str, type[Guarantee]]:
     for info in pkgutil.iter_modules(__path__):
         module = importlib.import_module(f"{__name__}.{info.name}")
         for item in vars(module).values():
-            if isinstance(item, type) and issubclass(item, Guarantee) and item.__module__ == module.__name__:
-                if item is not Guarantee:
-                    found[item.name] = item
+            own = isinstance(item, type) and item.__module__ == module.__name__
+            if own and issubclass(item, Guarantee) and item is not Guarantee:
+                found[item.name] = item
     return dict(sorted(found.items()))
 
 
