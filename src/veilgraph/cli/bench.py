@@ -22,6 +22,7 @@ SCRIPTS = (
     "serve",
     "federate",
     "network",
+    "convolution",
 )
 
 

@@ -46,7 +46,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--drop-confidential", action="store_true", default=None, help="a baseline")
     promise = parser.add_argument_group("with a guarantee")
     promise.add_argument("--guarantee", help="what is protected: label, edge or node (docs/classify.md)")
-    for name, kind, text in (
+    for name, sort, text in (
         ("epsilon", float, "how much may be told about it"),
         ("delta", float, "and with which probability more (default 1e-5)"),
         (
@@ -60,7 +60,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         ("sample-rate", float, "label, node: chance of an entity to be in a step (default 0.1)"),
         ("clip", float, "label, node: norm of a gradient (default 1)"),
     ):
-        promise.add_argument(f"--{name}", type=kind, help=text)
+        promise.add_argument(f"--{name}", type=sort, help=text)
     promise.add_argument(
         "--several", action="store_true", default=None, help="label, node: entities may have several labels"
     )
