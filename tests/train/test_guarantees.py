@@ -11,7 +11,7 @@ import torch
 
 from veilgraph.account.ledger import Ledger
 from veilgraph.cli import main
-from veilgraph.errors import BudgetError, InputError, RunError, UsageError, VeilError
+from veilgraph.errors import BudgetError, InputError, PrivacyError, RunError, UsageError, VeilError
 from veilgraph.load import Graph, load, save
 from veilgraph.load.labels import Labels, labels_by
 from veilgraph.mark import mark
@@ -304,6 +304,33 @@ def test_wrong_wishes_are_explained(town: Path, wrong: dict[str, object], says: 
         classify(town, **wrong)  # type: ignore[arg-type]
     assert isinstance(error.value, VeilError)
     assert not Path("somewhere").exists()
+
+
+def test_a_statement_counts_once_however_often_it_is_there(town: Path) -> None:
+    from veilgraph.load.labels import read_labels
+    from veilgraph.train.classify import _task
+
+    graph, config = load(town), ClassifyConfig(guarantee="edge", epsilon=1.0)
+    secret = graph.train[graph.secret("train")][:1]
+    doubled = graph.with_splits({"train": graph.train, "test": np.concatenate([secret, secret])})
+    labels = read_labels(graph)
+    folds = folds_of(labels, len(graph.entities), 0.5, 0)
+    made = _task(doubled, np.ones(len(doubled.triples), bool), labels, folds, config)
+    assert len(made.triples) == len(graph.train)
+    assert made.secret.sum() == graph.secret("train").sum()
+
+
+def test_what_would_promise_less_than_was_asked_for_is_refused(hospital: Graph) -> None:
+    heads = hospital.with_marks(mark(hospital, relations=["has*"], unit="head", per_unit=5))
+    with pytest.raises(PrivacyError, match="unit is head"):
+        classify(heads, by="specialisesIn", guarantee="edge", epsilon=1.0, **SETTINGS)
+    admitted = hospital.with_marks(mark(hospital, relations=["admittedTo"]))
+    with pytest.raises(PrivacyError, match="admittedTo"):
+        classify(admitted, by="admittedTo/wardOf", guarantee="edge", epsilon=1.0, **SETTINGS)
+    with pytest.raises(PrivacyError, match="specialisesIn"):  # unmarked: everything is confidential
+        classify(hospital, by="specialisesIn", guarantee="edge", epsilon=1.0, **SETTINGS)
+    found = classify(admitted, by="admittedTo/wardOf", guarantee="node", epsilon=1.0, steps=5, **SETTINGS)
+    assert found["epsilon"] <= 1.0
 
 
 def test_a_folder_belongs_to_its_settings(town: Path, tmp_path: Path) -> None:

@@ -60,6 +60,7 @@ def build(folder: Path, ledger: Ledger, promise: Mapping[str, Any], delta: float
             "settings in config.yaml",
             f"relations whose statements may be confidential: {_list(promise['may_be_confidential'])}",
             f"at most {promise['per_unit']} statements of a unit are read in a step",
+            *promise.get("also_public", ()),
         ],
         "not_covered": [
             "what unrestricted statements reveal by themselves",

@@ -16,11 +16,12 @@ from typing import Any
 import numpy as np
 
 from veilgraph import machine
-from veilgraph.errors import ConfigError
+from veilgraph.errors import ConfigError, PrivacyError
 from veilgraph.evaluate.classification import measure
 from veilgraph.evaluate.metrics import interval
 from veilgraph.load import Graph, load
 from veilgraph.load.labels import Labels, labels_by, read_labels
+from veilgraph.mark import may_be_confidential
 from veilgraph.models.gcn import Edges
 from veilgraph.train.classify import folder as folders
 from veilgraph.train.classify.config import ClassifyConfig, derived
@@ -71,6 +72,8 @@ def classify(
     count = len(folds_of(found, len(graph.entities), share, 0).train)
     first = ClassifyConfig(**{**derived(count, str(settings.get("guarantee", "none"))), **settings})
     _check(first, graph, seeds, out)
+    if by is not None:
+        _check_path(first, graph, by.split("/"))
     machine.prepare(first.threads)
     kept = _without(graph, leave)
     results, spent = [], None
@@ -124,8 +127,30 @@ def _check(config: ClassifyConfig, graph: Graph, seeds: int, out: str | Path | N
         )
     if out is not None and seeds > 1:
         raise ConfigError("every repetition costs its own ε: write one of them (--seeds 1).")
+    unit = graph.marks.unit if graph.marks is not None else "statement"
+    if config.guarantee != "none" and unit not in guarantee(config.guarantee).units:
+        raise PrivacyError(
+            f"this graph's unit is {unit}: --guarantee {config.guarantee} would promise less than was asked for. "
+            f"Units it protects: {', '.join(guarantee(config.guarantee).units)}."
+        )
     if config.drop_confidential and graph.marks is None:
         raise ConfigError("nothing is marked confidential in this graph: veil mark says what is.")
+
+
+def _check_path(config: ClassifyConfig, graph: Graph, names: list[str]) -> None:
+    """Refuse labels that are themselves what is to be protected; the first step of a path says something about its entity alone."""
+    if config.guarantee == "none":
+        return
+    possible = may_be_confidential(graph)
+    if graph.marks is None and guarantee(config.guarantee).protects_statements:
+        possible = np.ones_like(possible)
+    read = names if config.guarantee == "edge" else names[1:]
+    secret = [name for name in read if name and possible[graph.relations.id(name)]]
+    if secret:
+        raise PrivacyError(
+            f"labels would be read from statements of {', '.join(secret)}, which may be confidential, and --guarantee {config.guarantee} "
+            "takes labels as public there. Take labels from a public table, or protect them: --guarantee label or node."
+        )
 
 
 def _without(graph: Graph, names: list[str]) -> np.ndarray:
@@ -135,6 +160,7 @@ def _without(graph: Graph, names: list[str]) -> np.ndarray:
 
 
 def _task(graph: Graph, kept: np.ndarray, labels: Labels, folds: Folds, config: ClassifyConfig) -> Task:
+    """Every statement once, wherever it is and however often: what one statement changes is what is charged."""
     secret = np.concatenate([graph.secret(split) for split in graph.splits])
     if config.guarantee == "none":
         if config.drop_confidential:
@@ -143,6 +169,11 @@ def _task(graph: Graph, kept: np.ndarray, labels: Labels, folds: Folds, config: 
     elif graph.marks is None and guarantee(config.guarantee).protects_statements:
         secret = np.ones_like(secret)
     nodes = len(graph.entities)
+    keys = graph.keys(graph.triples)
+    secret = np.isin(keys, keys[secret])  # a statement that is confidential anywhere is so everywhere
+    first = np.zeros(len(keys), bool)
+    first[np.unique(keys, return_index=True)[1]] = True
+    kept = kept & first
     return Task(
         graph.triples[kept], secret[kept], nodes, len(graph.relations), labels, folds, truth_of(labels, nodes)
     )

@@ -112,6 +112,7 @@ def _build(folder: Path) -> dict[str, Any]:
         "mechanism": kind.mechanism,
         "unit": kind.unit,
         "per_unit": 1,
+        "also_public": kind.public,
         "commitment": about["commitment"],
         "may_be_confidential": about["may_be_confidential"],
     }

@@ -80,6 +80,8 @@ class Guarantee(ABC):
     name: ClassVar[str]
     unit: ClassVar[str]  # in the words of a certificate
     mechanism: ClassVar[str]
+    units: ClassVar[tuple[str, ...]]  # of a graph's marks that it protects
+    public: ClassVar[tuple[str, ...]] = ("names of labels",)  # beside what always is
     protects_statements: ClassVar[bool] = True  # unmarked ones count as confidential
 
     @abstractmethod

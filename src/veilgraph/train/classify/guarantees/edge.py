@@ -39,6 +39,8 @@ class Edge(Guarantee):
     name = "edge"
     unit = "statement"
     mechanism = "sums of bounded messages, perturbed once"
+    units = ("statement",)
+    public = ("labels of entities",)
 
     def learn(self, task: Task, config: ClassifyConfig, book: Book) -> Outcome:
         """Reads confidential data: statements, through noisy sums. Releases: the sums, the classifier and its answers."""

@@ -21,6 +21,7 @@ class Label(Guarantee):
     name = "label"
     unit = "label"
     mechanism = "clipped noisy gradients of labelled entities"
+    units = ("statement", "head")
     protects_statements = False
 
     def learn(self, task: Task, config: ClassifyConfig, book: Book) -> Outcome:

@@ -26,6 +26,7 @@ class Node(Guarantee):
     name = "node"
     unit = "head"
     mechanism = "clipped noisy gradients of subgraphs that share nothing"
+    units = ("statement", "head")
 
     def learn(self, task: Task, config: ClassifyConfig, book: Book) -> Outcome:
         """Reads confidential data: statements and labels, through noisy gradients. Releases: the classifier."""
