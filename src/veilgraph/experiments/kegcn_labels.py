@@ -40,7 +40,7 @@ class Labels(Experiment):
 
     name = "kegcn-table42"
     title = "KE-GCN, Table 4.2: node classification"
-    data = tuple(OWN)
+    data = ("aifb", "hospital-patients", "codex-s-types", "wn18-nodeclass")
     paper = [
         {"model": model, "aifb": aifb, "wn18": wn18}
         for model, aifb, wn18 in (
