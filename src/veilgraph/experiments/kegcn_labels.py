@@ -31,8 +31,8 @@ OWN: dict[str, dict[str, Any]] = {
     "hospital-patients": {},
 }
 SCORES = {"aifb": "distmult"}  # of KE-GCN's messages, where not TransE
-SEVERAL = ("wn18-nodeclass", "wn18-apart", "codex-s-types", "hospital-patients")
-MOST = 3  # repetitions where a training takes a minute or more
+LONG = ("wn18-nodeclass",)
+MOST = 5  # repetitions where a training takes a minute
 
 
 class Labels(Experiment):
@@ -57,7 +57,7 @@ class Labels(Experiment):
             (graph, model, seed)
             for graph in graphs
             for model in models
-            for seed in range(scale.pick(2, scale.seeds if graph not in SEVERAL else min(scale.seeds, MOST)))
+            for seed in range(scale.pick(2, scale.seeds if graph not in LONG else min(scale.seeds, MOST)))
         ]
 
     def jobs(self, graphs: Mapping[str, Graph], scale: Scale) -> dict[str, Job]:
