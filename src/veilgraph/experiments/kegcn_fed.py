@@ -102,7 +102,7 @@ LABELS = {
         "learning_rate": 0.02,
     },
 }  # fmt: skip
-LINKS = {
+LINKS: dict[str, Any] = {
     "rounds": 10,
     "local_epochs": 2,
     "training": {
@@ -112,7 +112,7 @@ LINKS = {
         "encoder_layers": 1,
         "encoder_bases": 50,
     },
-}
+}  # fmt: skip
 EXPERIMENTS = (
     Together(
         "kegcn-fed",
