@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -43,7 +44,9 @@ def town(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path / "graph"
 
 
-SETTINGS = {"share": 0.5, "threads": 1}
+CLUBS = ["club0", "club1", "club2"]
+SETTINGS: dict[str, Any] = {"share": 0.5, "threads": 1, "names": CLUBS}
+HOSPITAL: dict[str, Any] = {"share": 0.5, "threads": 1}
 
 
 def task_of(graph: Graph, labels: Labels, seed: int = 0) -> Task:
@@ -118,7 +121,7 @@ def test_a_seed_for_the_noise_is_no_guarantee(name: str, town: Path, tmp_path: P
 
 @pytest.mark.parametrize(("name", "least"), [("edge", 0.8), ("node", 0.8)])
 def test_little_noise_leaves_much_to_learn(town: Path, name: str, least: float) -> None:
-    found = classify(town, guarantee=name, epsilon=200.0, steps=100, hops=16, **SETTINGS)
+    found = classify(town, guarantee=name, epsilon=50.0, steps=100, hops=16, **SETTINGS)
     assert found["accuracy"] > least  # a coin: 1/3
     assert classify(town, drop_confidential=True, epochs=20, **SETTINGS)["accuracy"] < 0.5
 
@@ -169,7 +172,7 @@ def test_noise_is_what_the_ledger_says(task: Task, tmp_path: Path, into: str) ->
     for number, way in enumerate(config.ways):
         rows = read_arrays(tmp_path / SUMS)[0][f"sum{number}"]
         assert rows.shape[0] == task.nodes  # every entity's, whether it has statements or not
-        assert rows.std() == pytest.approx(multiplier * SENSITIVITY[way], rel=0.05)
+        assert rows.std() == pytest.approx(multiplier * SENSITIVITY[way], rel=0.12)  # five of its deviations
     assert book.ledger.spent(1e-5).epsilon <= 1.0
 
 
@@ -204,7 +207,7 @@ def test_clipped_sums_equal_a_loop(between: int, several: bool) -> None:
         for total, g in zip(wanted, gradients):
             total += g * min(1.0, 0.7 / float(norm))
     for found, total in zip(head.gradients(rows, truth, 0.7), wanted):
-        torch.testing.assert_close(found, total, atol=5e-3, rtol=5e-3)
+        torch.testing.assert_close(found.float(), total, atol=5e-3, rtol=5e-3)
     alone = head.gradients(rows[:1] * 100, truth[:1], 0.7)
     assert float(torch.sqrt(sum(g.square().sum() for g in alone))) <= 0.7
 
@@ -234,7 +237,7 @@ def test_steps_are_paid_for_before_they_are_taken_and_go_on_after_a_crash(tmp_pa
     ledger = Ledger(tmp_path / "ledger.jsonl")
     assert sum(event.get("times", 0) for event in ledger.events) == 120
     assert ledger.spent(1e-5).epsilon <= 2.0
-    (tmp_path / STATE).unlink()  # all was lost, and nothing is left to spend
+    (tmp_path / "curator" / STATE).unlink()  # all was lost, and nothing is left to spend
     again = private_fit(rows, truth, config, Book.open(tmp_path, config))
     assert sum(event.get("times", 0) for event in Ledger(tmp_path / "ledger.jsonl").events) <= 121
     assert Ledger(tmp_path / "ledger.jsonl").spent(1e-5).epsilon <= 2.0
@@ -242,11 +245,78 @@ def test_steps_are_paid_for_before_they_are_taken_and_go_on_after_a_crash(tmp_pa
 
 
 def test_private_steps_add_noise_to_every_number(tmp_path: Path) -> None:
-    """Without any example in a batch a step is noise alone."""
-    config = ClassifyConfig(guarantee="label", epsilon=1.0, steps=1, sample_rate=1e-6, places=40)
+    """Where hardly any example is in a batch a step is noise alone, and reaches everything."""
+    config = ClassifyConfig(guarantee="label", epsilon=1.0, steps=1, sample_rate=0.001, places=40)
     rows, truth = torch.randn(50, 40), torch.eye(5)[torch.arange(50) % 5]
     found = private_fit(rows, truth, config, Book.open(tmp_path, config))
     assert (found.matrices[0] != 0).all()
+
+
+# --- what a reviewer found --------------------------------------------------------------------------------------------
+def test_nothing_public_gives_noise_and_not_gaps(town: Path, tmp_path: Path) -> None:
+    """Places of nobody are zeros: rows that are no numbers would show who has a statement."""
+    from veilgraph.files import read_arrays
+
+    graph = load(town.parent / "all.tsv")
+    classify(graph, town / "labels.tsv", guarantee="edge", epsilon=1.0, out=tmp_path / "out", **SETTINGS)
+    assert np.isfinite(read_arrays(tmp_path / "out" / SUMS)[0]["sum0"]).all()
+    assert not places(np.array([[0, 0, 0]]), 3, 4, 4, 0)[1:].any()
+    assert np.isfinite(places(np.empty((0, 3), int), 3, 4, 4, 0)).all()
+    wild = np.array([[np.nan, 1.0], [np.inf, 0.0], [1.0, 0.0]])
+    assert np.isfinite(sums_of(wild, np.array([[0, 0, 1], [2, 0, 0], [1, 0, 2]]), 3, "both")).all()
+
+
+@pytest.mark.parametrize("name", available())
+def test_a_ledger_cannot_be_cut_back_by_running_again(name: str, town: Path, tmp_path: Path) -> None:
+    out, settings = tmp_path / "out", {"guarantee": name, "epsilon": 2.0, "steps": 120, **SETTINGS}
+    classify(town, out=out, **settings)
+    ledger = out / "ledger.jsonl"
+    whole = ledger.read_text()
+    lines = whole.splitlines(keepends=True)
+    for less in (
+        "",
+        lines[0] if name != "edge" else "",
+        whole.replace('"noise_multiplier": ', '"noise_multiplier": 9'),
+    ):
+        ledger.write_text(less)
+        with pytest.raises(VeilError):
+            classify(town, out=out, **settings)
+    ledger.write_text(whole)
+    classify(town, out=out, **settings)
+    assert folder.verify(out)["valid"]
+
+
+def test_the_list_of_labels_does_not_come_from_protected_ones(town: Path, tmp_path: Path) -> None:
+    table = tmp_path / "labels.tsv"
+    table.write_text((town / "labels.tsv").read_text() + "p7\tsecret\n")
+    for name in ("label", "node"):
+        with pytest.raises(PrivacyError, match="label-names"):
+            classify(town, table, guarantee=name, epsilon=1.0, share=0.5)
+        found = classify(town, table, guarantee=name, epsilon=1.0, steps=5, **SETTINGS)
+        assert found["labels"] == 3  # whoever has another is as if unlabelled
+    listed = tmp_path / "names.txt"
+    listed.write_text("\n".join(CLUBS))
+    assert (
+        classify(town, table, guarantee="label", epsilon=1.0, steps=5, share=0.5, names=listed)["labels"] == 3
+    )
+
+
+def test_a_table_that_is_not_there_is_not_replaced_by_another(town: Path) -> None:
+    with pytest.raises(InputError, match="no table"):
+        classify(town, town / "typo.tsv")
+
+
+@pytest.mark.parametrize(
+    "file", ["classification.json", "certificate.json", "ledger.jsonl", "aggregates.safetensors"]
+)
+@pytest.mark.parametrize("content", ["", "[]", "{}", "null", '{"settings": 5}', "\x00"])
+def test_damaged_folders_are_not_valid(town: Path, tmp_path: Path, file: str, content: str) -> None:
+    out = tmp_path / "out"
+    classify(town, guarantee="edge", epsilon=2.0, out=out, **SETTINGS)
+    (out / file).write_text(content)
+    said = folder.verify(out)
+    assert not said["valid"]
+    assert said["reasons"]
 
 
 # --- public features ------------------------------------------------------------------------------------------------------
@@ -323,13 +393,13 @@ def test_a_statement_counts_once_however_often_it_is_there(town: Path) -> None:
 def test_what_would_promise_less_than_was_asked_for_is_refused(hospital: Graph) -> None:
     heads = hospital.with_marks(mark(hospital, relations=["has*"], unit="head", per_unit=5))
     with pytest.raises(PrivacyError, match="unit is head"):
-        classify(heads, by="specialisesIn", guarantee="edge", epsilon=1.0, **SETTINGS)
+        classify(heads, by="specialisesIn", guarantee="edge", epsilon=1.0, **HOSPITAL)
     admitted = hospital.with_marks(mark(hospital, relations=["admittedTo"]))
     with pytest.raises(PrivacyError, match="admittedTo"):
-        classify(admitted, by="admittedTo/wardOf", guarantee="edge", epsilon=1.0, **SETTINGS)
+        classify(admitted, by="admittedTo/wardOf", guarantee="edge", epsilon=1.0, **HOSPITAL)
     with pytest.raises(PrivacyError, match="specialisesIn"):  # unmarked: everything is confidential
-        classify(hospital, by="specialisesIn", guarantee="edge", epsilon=1.0, **SETTINGS)
-    found = classify(admitted, by="admittedTo/wardOf", guarantee="node", epsilon=1.0, steps=5, **SETTINGS)
+        classify(hospital, by="specialisesIn", guarantee="edge", epsilon=1.0, **HOSPITAL)
+    found = classify(admitted, by="admittedTo/wardOf", guarantee="node", epsilon=1.0, steps=5, **HOSPITAL)
     assert found["epsilon"] <= 1.0
 
 

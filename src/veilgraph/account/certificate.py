@@ -57,10 +57,11 @@ def build(folder: Path, ledger: Ledger, promise: Mapping[str, Any], delta: float
         "public": [
             "names of entities and relations",
             "unrestricted statements",
-            "settings in config.yaml",
+            promise.get("settings", "settings in config.yaml"),
             f"relations whose statements may be confidential: {_list(promise['may_be_confidential'])}",
-            f"at most {promise['per_unit']} statements of a unit are read in a step",
-            *promise.get("also_public", ()),
+            *promise.get(
+                "also_public", [f"at most {promise['per_unit']} statements of a unit are read in a step"]
+            ),
         ],
         "not_covered": [
             "what unrestricted statements reveal by themselves",

@@ -9,6 +9,7 @@ from typing import Any
 WHO = {
     "statement": "one confidential statement",
     "label": "the labels of one entity",
+    "node": "all confidential statements about one entity (a patient, say), and its labels",
     "head": "all confidential statements about one entity (a patient, say)",
 }
 

@@ -64,6 +64,11 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     promise.add_argument(
         "--several", action="store_true", default=None, help="label, node: entities may have several labels"
     )
+    promise.add_argument(
+        "--label-names",
+        metavar="LIST",
+        help="label, node: the public list of labels, a file or words with commas",
+    )
     promise.add_argument("--secure-noise", action="store_true", default=None, help="noise from AES")
     promise.add_argument("--out", help="the folder for what may be released, with its certificate")
 
@@ -79,6 +84,7 @@ def run(options: argparse.Namespace) -> dict[str, Any]:
         options.graph,
         options.labels,
         by=options.by,
+        names=options.label_names,
         without=options.without,
         seeds=options.seeds,
         out=options.out,

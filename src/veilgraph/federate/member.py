@@ -178,6 +178,8 @@ class Member:
 
         Reads confidential data: the test split. Releases: nothing; what is returned is the client's.
         """
+        if self.broken:
+            raise RunError(f"{self.run.folder}: a round was not finished. Start the client again.")
         metrics: dict[str, Any] = {}
         graph = self.run.graph()
         if not self.run.finished:

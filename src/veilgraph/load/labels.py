@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -33,15 +34,29 @@ class Labels:
         """Whether an entity has more than one."""
         return len(np.unique(self.entity)) < len(self.entity)
 
+    def of(self, names: Sequence[str]) -> Labels:
+        """Those of a list of names that was fixed beforehand; others are left out."""
+        place = {name: number for number, name in enumerate(names)}
+        new = np.array([place.get(name, -1) for name in self.names])[self.label]
+        kept = new >= 0
+        fold = self.fold[kept] if self.fold is not None else None
+        return Labels(self.entity[kept], new[kept], list(names), fold)
+
     def __repr__(self) -> str:
         return f"Labels({len(np.unique(self.entity)):,} entities, {len(self.names)} labels)"
 
 
 def read_labels(graph: Graph, source: str | Path | None = None) -> Labels:
     """Of a file, or of the files beside a graph (labels.tsv; labels_train.tsv and labels_test.tsv say what is to be told apart)."""
+    if source is None and not graph.source:
+        raise InputError(
+            "this graph is not from a file: name a table of two columns, entity and label, with --labels FILE."
+        )
     path = Path(graph.source if source is None else source)
     if source is not None and path.is_file():
         return _labels(graph, [(path, "")])
+    if source is not None and not path.is_dir():
+        raise InputError(f"there is no table of labels at {path}.")
     folder = path if path.is_dir() else path.parent
     for name in NAMES:
         parts = [(found, fold) for fold in SPLITS if (found := _file(folder, f"{name}_{fold}")) is not None]
@@ -97,7 +112,7 @@ def _lines(path: Path) -> list[str]:
             else path.open(encoding="utf-8") as file
         ):
             return [line.rstrip("\r\n") for line in file if line.strip()]
-    except (OSError, UnicodeDecodeError, EOFError) as error:
+    except (OSError, UnicodeDecodeError, EOFError, zlib.error) as error:
         raise InputError(f"{path} cannot be read: {error}") from None
 
 

@@ -94,6 +94,10 @@ def begin(
             "an encoder sends messages along every statement, and no private version of it is sound here: leave --encoder or --epsilon "
             "out. Labels can be learnt with a guarantee: veil classify --guarantee."
         )
+    if config.task == "labels" and config.drop_confidential:
+        raise PrivacyError(
+            "task labels reads labels as they are, and drop_confidential promises: use veil classify."
+        )
     promised = [name for name in PRIVATE_ONLY if getattr(config, name) not in (None, False)]
     if promised and not config.private:
         raise PrivacyError(

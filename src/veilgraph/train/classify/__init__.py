@@ -8,7 +8,7 @@ private_steps  noisy clipped steps · folder: what is released, with its certifi
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
@@ -21,12 +21,12 @@ from veilgraph.evaluate.classification import measure
 from veilgraph.evaluate.metrics import interval
 from veilgraph.load import Graph, load
 from veilgraph.load.labels import Labels, labels_by, read_labels
-from veilgraph.mark import may_be_confidential
+from veilgraph.mark import mark, may_be_confidential
 from veilgraph.models.gcn import Edges
 from veilgraph.train.classify import folder as folders
 from veilgraph.train.classify.config import ClassifyConfig, derived
 from veilgraph.train.classify.folds import Folds, folds_of, truth_of
-from veilgraph.train.classify.guarantees import Task, guarantee
+from veilgraph.train.classify.guarantees import Task, available, guarantee
 from veilgraph.train.classify.guarantees.base import Book
 from veilgraph.train.classify.ordinary import network_scores
 
@@ -38,6 +38,7 @@ def classify(
     labels: Labels | str | Path | None = None,
     *,
     by: str | None = None,
+    names: str | Path | Sequence[str] | None = None,
     without: str | None = None,
     seeds: int = 1,
     share: float = 0.1,
@@ -50,11 +51,15 @@ def classify(
     Learns from the labels the source says are for training, or from about a ``share`` of the labelled entities, others for each
     seed; tells the others. ``by`` is a path of relations whose end is the label (its first relation is left out of the edges, and so
     are those of ``without``); all other statements of the graph are edges. With a guarantee, ``out`` is where what is released goes.
+    Where labels are protected, ``names`` is the public list of them, a file or words: which there are must not come from those there are.
 
     Reads confidential data: statements and labels; without a guarantee as they are, with one as its docstring says. Releases: with a
     guarantee and ``out``, what is in that folder; figures are for the curator.
     """
     graph = load(graph)
+    asked = str(settings.get("guarantee", "none"))
+    if graph.marks is None and asked in available() and guarantee(asked).protects_statements:
+        graph = graph.with_marks(mark(graph, everything=True))
     known = {field.name for field in fields(ClassifyConfig)}
     unknown = sorted(set(settings) - known)
     if unknown:
@@ -68,6 +73,8 @@ def classify(
     found = (
         labels if isinstance(labels, Labels) else labels_by(graph, by) if by else read_labels(graph, labels)
     )
+    if settings.get("guarantee") in ("label", "node") or names is not None:
+        found = found.of(_public_names(graph, by, names))
     leave = [*([by.split("/")[0]] if by else []), *(without.split(",") if without else [])]
     count = len(folds_of(found, len(graph.entities), share, 0).train)
     first = ClassifyConfig(**{**derived(count, str(settings.get("guarantee", "none"))), **settings})
@@ -84,7 +91,8 @@ def classify(
             edges = Edges(task.unrestricted, task.nodes, task.relations)
             scores = network_scores(edges, task, config, listener=listener)
         else:
-            scores, spent = _promised(graph, found, task, config, out)
+            told = {"by": by, "without": without, "share": share}
+            scores, spent = _promised(graph, found, task, config, out, told)
         results.append(measure(scores[task.folds.test], task.truth[task.folds.test]))
     accuracy = [one["accuracy"] for one in results]
     return {
@@ -104,14 +112,19 @@ def classify(
 
 
 def _promised(
-    graph: Graph, labels: Labels, task: Task, config: ClassifyConfig, out: str | Path | None
+    graph: Graph,
+    labels: Labels,
+    task: Task,
+    config: ClassifyConfig,
+    out: str | Path | None,
+    told: dict[str, Any],
 ) -> tuple[np.ndarray, float | None]:
     """Scores, and ε as the ledger says."""
     kind = guarantee(config.guarantee)
     with tempfile.TemporaryDirectory() as scratch:
         folder = Path(out) if out is not None else Path(scratch)
         if out is not None:
-            folders.begin(folder, graph, config)
+            folders.begin(folder, graph, labels, config, told)
         book = Book.open(folder, config)
         outcome = kind.learn(task, config, book)
         if out is not None:
@@ -141,9 +154,7 @@ def _check_path(config: ClassifyConfig, graph: Graph, names: list[str]) -> None:
     """Refuse labels that are themselves what is to be protected; the first step of a path says something about its entity alone."""
     if config.guarantee == "none":
         return
-    possible = may_be_confidential(graph)
-    if graph.marks is None and guarantee(config.guarantee).protects_statements:
-        possible = np.ones_like(possible)
+    possible = _possible(graph)
     read = names if config.guarantee == "edge" else names[1:]
     secret = [name for name in read if name and possible[graph.relations.id(name)]]
     if secret:
@@ -151,6 +162,37 @@ def _check_path(config: ClassifyConfig, graph: Graph, names: list[str]) -> None:
             f"labels would be read from statements of {', '.join(secret)}, which may be confidential, and --guarantee {config.guarantee} "
             "takes labels as public there. Take labels from a public table, or protect them: --guarantee label or node."
         )
+
+
+def _possible(graph: Graph) -> np.ndarray:
+    """For every relation, whether its statements may be confidential: by rules, or because one is."""
+    secret = np.concatenate([a[graph.secret(split), 1] for split, a in graph.splits.items()])
+    found = may_be_confidential(graph)
+    found[secret] = True
+    return found
+
+
+def _public_names(graph: Graph, by: str | None, names: str | Path | Sequence[str] | None) -> list[str]:
+    """The labels there may be, as somebody said or as public statements at the end of a path say."""
+    if names is None and by is not None:
+        last = graph.relations.id(by.split("/")[-1])
+        if not _possible(graph)[last]:
+            ends = np.unique(graph.triples[graph.triples[:, 1] == last][:, 2])
+            return [graph.entities[int(i)] for i in ends]
+    if names is None:
+        raise PrivacyError(
+            "where labels are protected, the list of labels must not come from them: a label only one entity has would betray it. "
+            "Say which there are: --label-names FILE (one a line), or with commas."
+        )
+    if isinstance(names, (str, Path)):
+        path = Path(names)
+        words = path.read_text(encoding="utf-8").splitlines() if path.is_file() else str(names).split(",")
+    else:
+        words = list(names)
+    found = list(dict.fromkeys(word.strip() for word in words if word.strip()))
+    if len(found) < 2:
+        raise ConfigError(f"a list of labels has two or more, found {found}.")
+    return found
 
 
 def _without(graph: Graph, names: list[str]) -> np.ndarray:
@@ -166,8 +208,6 @@ def _task(graph: Graph, kept: np.ndarray, labels: Labels, folds: Folds, config: 
         if config.drop_confidential:
             kept, secret = kept & ~secret, np.zeros_like(secret)
         secret = np.zeros_like(secret)  # all is read as it is
-    elif graph.marks is None and guarantee(config.guarantee).protects_statements:
-        secret = np.ones_like(secret)
     nodes = len(graph.entities)
     keys = graph.keys(graph.triples)
     secret = np.isin(keys, keys[secret])  # a statement that is confidential anywhere is so everywhere

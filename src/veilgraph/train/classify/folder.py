@@ -7,6 +7,8 @@ certificate.json    what is promised, tied to the files
 
 from __future__ import annotations
 
+import hashlib
+import hmac
 import json
 import secrets
 from dataclasses import asdict
@@ -14,43 +16,56 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from safetensors import SafetensorError
 
 from veilgraph.account import certificate
+from veilgraph.account.events import gaussian, repeated, sampled
 from veilgraph.account.ledger import Ledger
 from veilgraph.commitment import commitment, confidential_relations
 from veilgraph.errors import RunError, UsageError, VerificationError
-from veilgraph.files import as_json, write_json, write_tensors, write_text
+from veilgraph.files import as_json, read_arrays, read_tensors, write_json, write_tensors, write_text
 from veilgraph.load import Graph
 from veilgraph.load.labels import Labels
 from veilgraph.train.classify.config import ClassifyConfig
 from veilgraph.train.classify.guarantees import Outcome, guarantee
+from veilgraph.train.classify.guarantees.base import CURATOR, LEDGER
+from veilgraph.train.classify.guarantees.edge import SUMS
+from veilgraph.train.classify.private_steps import COUNT_NOISE, STATE
 
-CONFIG, CERTIFICATE, LEDGER = "classification.json", "certificate.json", "ledger.jsonl"
-ANSWERS, NETWORK, CURATOR = "answers.tsv", "network.safetensors", "curator"
+CONFIG, CERTIFICATE, ANSWERS = "classification.json", "certificate.json", "answers.tsv"
+NETWORK = "network.safetensors"
 
 
-def begin(folder: Path, graph: Graph, config: ClassifyConfig) -> None:
-    """A new folder, or one that was begun with the same settings."""
-    document = {"settings": asdict(config), **_facts(graph, folder)}
+def begin(folder: Path, graph: Graph, labels: Labels, config: ClassifyConfig, told: dict[str, Any]) -> None:
+    """A new folder, or one that was begun with the same settings on the same graph and labels."""
     path = folder / CONFIG
-    if path.exists():
-        before = _read(folder)
-        if before["settings"] != document["settings"] or before["commitment"] != document["commitment"]:
-            raise RunError(f"{folder} was begun with other settings or another graph. Choose another --out.")
-        return
-    if folder.exists() and [path for path in folder.iterdir() if path.name != CURATOR]:
+    if folder.exists() and not path.exists() and [one for one in folder.iterdir() if one.name != CURATOR]:
         raise UsageError(f"{folder} exists already and is not a classification. Choose another --out.")
     folder.mkdir(parents=True, exist_ok=True)
+    document = {"settings": {**asdict(config), **told}, **_facts(graph, labels, folder)}
+    if path.exists():
+        before = _read(folder)
+        if any(before.get(key) != document[key] for key in ("settings", "commitment", "labels")):
+            raise RunError(
+                f"{folder} was begun with other settings, another graph or other labels. Choose another --out."
+            )
+        return
     write_json(path, document)
 
 
-def _facts(graph: Graph, folder: Path) -> dict[str, Any]:
+def _facts(graph: Graph, labels: Labels, folder: Path) -> dict[str, Any]:
     salt = folder / CURATOR / "salt"
     if not salt.exists():
         salt.parent.mkdir(parents=True, exist_ok=True)
         write_text(salt, secrets.token_hex(32), mode=0o600)
+    try:
+        key = bytes.fromhex(salt.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        raise RunError(f"{salt} is damaged: whether this is the right graph cannot be told.") from None
+    pairs = np.stack([labels.entity, labels.label]).astype(np.int64).tobytes()
     return {
-        "commitment": commitment(graph, salt.read_text(encoding="utf-8")),
+        "commitment": commitment(graph, key.hex()),
+        "labels": hmac.new(key, pairs + "\n".join(labels.names).encode(), hashlib.sha256).hexdigest(),
         "may_be_confidential": confidential_relations(graph),
     }
 
@@ -82,7 +97,7 @@ def read_certificate(folder: Path) -> dict[str, Any]:
     """As it was written."""
     try:
         return dict(json.loads((folder / CERTIFICATE).read_text(encoding="utf-8")))
-    except (OSError, ValueError):
+    except (OSError, ValueError, TypeError):
         raise RunError(f"{folder} has no certificate: veil classify was not finished there.") from None
 
 
@@ -100,6 +115,8 @@ def verify(folder: Path) -> dict[str, Any]:
         reasons += _uncharged(folder)
     except (VerificationError, RunError) as error:
         reasons.append(str(error))
+    except (OSError, KeyError, TypeError, ValueError, AttributeError, SafetensorError) as error:
+        reasons.append(f"a file is damaged ({type(error).__name__})")
     return {"valid": not reasons, "epsilon": epsilon, "delta": delta, "reasons": reasons}
 
 
@@ -113,6 +130,7 @@ def _build(folder: Path) -> dict[str, Any]:
         "unit": kind.unit,
         "per_unit": 1,
         "also_public": kind.public,
+        "settings": f"settings in {CONFIG}",
         "commitment": about["commitment"],
         "may_be_confidential": about["may_be_confidential"],
     }
@@ -122,23 +140,26 @@ def _build(folder: Path) -> dict[str, Any]:
 def _uncharged(folder: Path) -> list[str]:
     """What the folder shows was done and the ledger does not charge."""
     settings, ledger = _read(folder)["settings"], Ledger(folder / LEDGER)
+    repeats = [event for event in ledger.events if event["event"] == "repeated"]
     if settings["guarantee"] == "edge":
-        paid = sum(int(event.get("times", 0)) for event in ledger.events if event["event"] == "repeated")
-        wanted = len(str(settings["into"]).split(","))
-        return [] if paid >= wanted else ["the ledger does not charge every sum that was released"]
-    steps = [event for event in ledger.events if event["event"] == "repeated"]
-    noise = ledger.found("noise_multiplier")
+        facts = read_arrays(folder / SUMS)[1]
+        wanted = repeated(len(str(settings["into"]).split(",")), gaussian(float(facts["noise_multiplier"])))
+        fits = wanted in repeats and ledger.continues(facts["ledger"])
+        return [] if fits else ["the ledger does not charge the sums that were released"]
     reasons = []
-    if not any(event == {"event": "gaussian", "noise_multiplier": 20.0} for event in ledger.events):
+    if gaussian(COUNT_NOISE) not in ledger.events:
         reasons.append("the ledger does not charge the noisy number of examples")
-    if not steps or any(_multiplier(event["of"]) != noise for event in steps):
+    step = sampled(float(settings["sample_rate"]), gaussian(float(ledger.found("noise_multiplier"))))
+    if not repeats or any(event["of"] != step for event in repeats):
         reasons.append("the ledger's private steps are not those of the settings")
+    state = folder / CURATOR / STATE
+    if state.exists():  # with the curator
+        facts = read_tensors(state)[1]
+        if sum(int(event["times"]) for event in repeats) < int(facts["steps"]):
+            reasons.append("the ledger charges fewer steps than were taken")
+        if not ledger.continues(facts["ledger"]):
+            reasons.append("the ledger is not the one that paid for the steps")
     return reasons
-
-
-def _multiplier(step: dict[str, Any]) -> Any:
-    inner = step["of"] if step["event"] == "sampled" else step
-    return inner.get("noise_multiplier")
 
 
 def _read(folder: Path) -> dict[str, Any]:

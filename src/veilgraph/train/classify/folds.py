@@ -26,7 +26,10 @@ def folds_of(labels: Labels, nodes: int, share: float, seed: int) -> Folds:
     """
     if labels.fold is not None:
         train, test = (np.unique(labels.entity[labels.fold == name]) for name in ("train", "test"))
-        return Folds(train, np.setdiff1d(test, train))
+        test = np.setdiff1d(test, train)
+        if not len(train) or not len(test):
+            raise InputError("no entity of the graph has a label to learn from, or none has one to be told.")
+        return Folds(train, test)
     labelled = np.unique(labels.entity)
     drawn = np.random.default_rng(seed).random(nodes)[labelled] < share
     if drawn.all() or not drawn.any():

@@ -79,12 +79,13 @@ class Perceptron:
             ]
             norm = torch.stack(squares).sum(0).sqrt() * SAFE
             weight = (clip / norm.clamp(min=1e-30)).clamp(max=1)
-        return [
-            torch.cat(
-                [into.T @ (out * weight.unsqueeze(1)), (out * weight.unsqueeze(1)).sum(0, keepdim=True)]
-            )
-            for into, out in zip(layers[:-1], back)
+        exact = (
+            torch.float64 if clip is not None else torch.float32
+        )  # sums of many must not drift past their bound
+        kept = [
+            (into.to(exact), (out * weight.unsqueeze(1)).to(exact)) for into, out in zip(layers[:-1], back)
         ]
+        return [torch.cat([into.T @ out, out.sum(0, keepdim=True)]) for into, out in kept]
 
 
 class Adam:

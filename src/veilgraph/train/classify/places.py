@@ -36,6 +36,8 @@ def places(triples: np.ndarray, nodes: int, width: int, hops: int, seed: int) ->
 def _spread(rows: np.ndarray) -> np.ndarray:
     """The same rows in coordinates that vary equally: what is common to all shrinks, what tells apart grows."""
     values, vectors = np.linalg.eigh(rows.T.astype(np.float64) @ rows)
+    if not values.max() > 0:
+        return np.zeros_like(rows)  # nothing public is known about anybody
     return rows @ (vectors / np.sqrt(np.maximum(values, values.max() * 1e-6)))
 
 

@@ -7,9 +7,10 @@ from torch import Tensor
 
 from veilgraph.account.calibrate import calibrate, steps_left
 from veilgraph.account.events import Event, gaussian, nothing, repeated, sampled
+from veilgraph.errors import InputError
 from veilgraph.files import read_tensors, write_tensors
 from veilgraph.train.classify.config import ClassifyConfig
-from veilgraph.train.classify.guarantees.base import Book
+from veilgraph.train.classify.guarantees.base import CURATOR, Book
 from veilgraph.train.classify.perceptron import Adam, Perceptron
 from veilgraph.train.private.sample import PoissonSampler
 
@@ -30,9 +31,13 @@ def private_fit(rows: Tensor, truth: Tensor, config: ClassifyConfig, book: Book)
     noise = _multiplier(config, book)
     step: Event = sampled(config.sample_rate, gaussian(noise))
     found = Perceptron.new(rows.shape[1], truth.shape[1], between=0, several=config.several, seed=config.seed)
-    path, done = book.folder / STATE, 0
+    if not torch.isfinite(rows).all():
+        raise InputError("some features are no numbers: nothing can be learnt from them.")
+    path, done = book.folder / CURATOR / STATE, 0
+    path.parent.mkdir(exist_ok=True)
     if path.exists():
         tensors, facts = read_tensors(path)
+        book.check(facts, path)
         found.load(tensors)
         done = int(facts["steps"])
     sampler = PoissonSampler(torch.arange(len(rows)).numpy(), config.sample_rate)
@@ -50,7 +55,7 @@ def private_fit(rows: Tensor, truth: Tensor, config: ClassifyConfig, book: Book)
                 sums = found.gradients(rows[drawn], truth[drawn], config.clip)
                 optimiser.step([_noisy(g, noise * config.clip, book) / expected for g in sums])
             done += allowed
-            write_tensors(path, found.tensors, {"steps": str(done)})
+            write_tensors(path, found.tensors, {"steps": str(done), **book.mark})
     return found
 
 

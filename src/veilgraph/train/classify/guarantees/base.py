@@ -13,10 +13,13 @@ from torch import Tensor
 
 from veilgraph.account.events import Event, is_private, non_private
 from veilgraph.account.ledger import Ledger
+from veilgraph.errors import VerificationError
 from veilgraph.load.labels import Labels
 from veilgraph.train.classify.config import ClassifyConfig
 from veilgraph.train.classify.folds import Folds
 from veilgraph.train.private.gauss import Noise, source
+
+LEDGER, CURATOR = "ledger.jsonl", "curator"
 
 
 @dataclass(frozen=True)
@@ -62,11 +65,23 @@ class Book:
     @classmethod
     def open(cls, folder: Path, config: ClassifyConfig) -> Book:
         """The ledger of a folder, new or as it was left."""
-        ledger = Ledger(folder / "ledger.jsonl")
+        ledger = Ledger(folder / LEDGER)
         if config.insecure_noise_seed is not None:
             ledger.charge(non_private("the noise was drawn from a given seed"), "insecure noise")
         noise = source(secure=config.secure_noise, insecure_seed=config.insecure_noise_seed)
         return cls(ledger, folder, noise)
+
+    @property
+    def mark(self) -> dict[str, str]:
+        """What is written beside a release, so that the ledger cannot be cut back behind it."""
+        return {"ledger": self.ledger.mark}
+
+    def check(self, facts: Mapping[str, str], path: Path) -> None:
+        """Refuse a release whose charge is no longer on the ledger."""
+        if "ledger" not in facts or not self.ledger.continues(facts["ledger"]):
+            raise VerificationError(
+                f"{path} was paid for by a ledger that is no longer there: what was spent is not known, and nothing more may be spent."
+            )
 
     @property
     def spent(self) -> list[Event]:

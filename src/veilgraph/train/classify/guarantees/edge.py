@@ -73,7 +73,9 @@ class Edge(Guarantee):
         """The noisy sums, from the folder if they were released before."""
         path, wanted = book.folder / SUMS, len(config.ways)
         if path.exists():
-            return [read_arrays(path)[0][f"sum{number}"] for number in range(wanted)]
+            arrays, facts = read_arrays(path)
+            book.check(facts, path)
+            return [arrays[f"sum{number}"] for number in range(wanted)]
         if book.ledger.found("sums") is not None:
             raise BudgetError(
                 f"{book.folder} paid for its sums and was stopped before they were written: ε is spent. Choose another --out (what was "
@@ -92,7 +94,8 @@ class Edge(Guarantee):
             out.append((exact + noise).astype(np.float32))
             found = unit(out[-1][:, : sent.shape[1]])
             sent = np.where(np.linalg.norm(sent, axis=1, keepdims=True) > 0, sent, found)
-        write_arrays(path, {f"sum{number}": rows for number, rows in enumerate(out)})
+        facts = {"noise_multiplier": repr(multiplier), **book.mark}
+        write_arrays(path, {f"sum{number}": rows for number, rows in enumerate(out)}, facts)
         return out
 
 
@@ -108,6 +111,7 @@ def sums_of(sent: np.ndarray, statements: np.ndarray, nodes: int, way: str) -> n
     Norms are bounded again here, on the very numbers that are summed: what is charged must not rest on a caller.
     """
     wide = sent.astype(np.float64)
+    wide[~np.isfinite(wide).all(1)] = 0  # noise does not hide what is no number
     wide /= np.maximum(np.linalg.norm(wide, axis=1, keepdims=True), 1)
     ends = {"heads": [(2, 0)], "tails": [(0, 2)], "both": [(2, 0), (0, 2)]}[way]
     out = np.zeros((nodes, len(ends) * wide.shape[1]))

@@ -24,7 +24,7 @@ class Node(Guarantee):
     """All confidential statements about one entity, and its labels."""
 
     name = "node"
-    unit = "head"
+    unit = "node"
     mechanism = "clipped noisy gradients of subgraphs that share nothing"
     units = ("statement", "head")
 
