@@ -1,4 +1,4 @@
-"""veil list models|mechanisms|attacks|sanitisers|strategies|losses|optimisers|readers|mappings|formats|datasets|experiments|settings"""
+"""veil list models|mechanisms|guarantees|attacks|sanitisers|strategies|losses|optimisers|readers|mappings|formats|datasets|experiments|settings"""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Any
 KINDS = (
     "models",
     "mechanisms",
+    "guarantees",
     "attacks",
     "sanitisers",
     "strategies",
@@ -58,6 +59,15 @@ def _strategies() -> list[dict[str, Any]]:
     from veilgraph.federate.strategies import available
 
     return [{"name": n, "what": str(s.__doc__)} for n, s in available().items()]
+
+
+def _guarantees() -> list[dict[str, Any]]:
+    from veilgraph.train.classify.guarantees import available
+
+    return [
+        {"name": n, "protects": str(g.__doc__).rstrip("."), "how": g.mechanism}
+        for n, g in available().items()
+    ]
 
 
 def _attacks() -> list[dict[str, Any]]:
