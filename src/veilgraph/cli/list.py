@@ -1,4 +1,4 @@
-"""veil list models|mechanisms|guarantees|attacks|sanitisers|strategies|losses|optimisers|readers|mappings|formats|datasets|experiments|settings"""
+"""veil list models|mechanisms|guarantees|attacks|sanitisers|strategies|losses|optimisers|readers|mappings|formats|datasets|experiments|…"""
 
 from __future__ import annotations
 
