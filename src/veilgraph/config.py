@@ -294,6 +294,7 @@ class TrainConfig:
 
 _NAMES = list(TrainConfig.__dataclass_fields__)
 _ALSO_ORDINARY = ("epsilon", "noise_multiplier", "drop_confidential", "prior")
+ENCODER = tuple(_NAMES[_NAMES.index("encoder") : _NAMES.index("epsilon")])  # open in a training without one
 PRIVACY = tuple(_NAMES[_NAMES.index("epsilon") :])  # settings that stay open in an ordinary training
 PRIVATE_ONLY = tuple(name for name in PRIVACY if name not in _ALSO_ORDINARY)  # meaningless without privacy
 
