@@ -31,8 +31,8 @@ OWN: dict[str, dict[str, Any]] = {
     "hospital-patients": {},
 }
 SCORES = {"aifb": "distmult"}  # of KE-GCN's messages, where not TransE
-LONG = ("wn18-nodeclass",)
-MOST = 5  # repetitions where a training takes a minute
+LONG = ("codex-s-types", "wn18-nodeclass")
+MOST = 3  # repetitions where trainings take long
 
 
 class Labels(Experiment):
