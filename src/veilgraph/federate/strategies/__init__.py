@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import importlib
-import pkgutil
 from functools import cache
 
+from veilgraph.discover import discover
 from veilgraph.errors import UnknownNameError
 from veilgraph.federate.strategies.base import Strategy
 
@@ -15,14 +14,7 @@ __all__ = ["Strategy", "available", "strategy"]
 @cache
 def available() -> dict[str, type[Strategy]]:
     """Every strategy by name."""
-    found: dict[str, type[Strategy]] = {}
-    for info in pkgutil.iter_modules(__path__):
-        module = importlib.import_module(f"{__name__}.{info.name}")
-        for item in vars(module).values():
-            own = isinstance(item, type) and item.__module__ == module.__name__
-            if own and issubclass(item, Strategy) and item is not Strategy:
-                found[item.name] = item
-    return dict(sorted(found.items()))
+    return discover(__name__, __path__, Strategy)
 
 
 def strategy(name: str) -> Strategy:

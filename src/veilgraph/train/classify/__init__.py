@@ -1,7 +1,7 @@
 """Labels of entities learnt from the graph around them: ``classify(graph, labels, model="kegcn")``.
 
 config      settings · folds: whose labels are learnt from · ordinary: a network over all edges, without noise
-guarantees  what can be promised, one small file each · places: public features · perceptron: the classifier behind them
+guarantees  what can be promised, one small file each · places, spread: public features (adjacency) · perceptron: the classifier behind them
 private_steps  noisy clipped steps · folder: what is released, with its certificate
 """
 

@@ -125,7 +125,7 @@ def _build(folder: Path) -> dict[str, Any]:
     settings = about["settings"]
     kind, ledger = guarantee(str(settings["guarantee"])), Ledger(folder / LEDGER)
     promise = {
-        "guarantee": "dp" if ledger.private else "as-published",
+        "guarantee": "dp" if ledger.private else "none",
         "mechanism": kind.mechanism,
         "unit": kind.unit,
         "per_unit": 1,

@@ -9,18 +9,17 @@ from __future__ import annotations
 import numpy as np
 from scipy import sparse
 
+from veilgraph.train.classify.adjacency import both_ways
+
 
 def places(triples: np.ndarray, nodes: int, width: int, hops: int, seed: int) -> np.ndarray:
     """``[nodes, width]`` float32, from these statements alone.
 
     Reads: the statements it is given. Where they are public, so are places.
     """
-    ones = np.ones(len(triples), np.float32)
-    one_way = sparse.coo_matrix((ones, (triples[:, 0], triples[:, 2])), (nodes, nodes)).tocsr()
-    both = (one_way + one_way.T).tocsr()
-    degree = np.asarray(both.sum(1)).ravel()
-    scale = sparse.diags(1 / np.sqrt(np.maximum(degree, 1)).astype(np.float32))
-    step = (scale @ both @ scale).tocsr()
+    both, degree = both_ways(triples, nodes)
+    scale = sparse.diags(1 / np.sqrt(np.maximum(degree, 1)))
+    step = (scale @ both @ scale).tocsr().astype(np.float32)
     rows = np.random.default_rng(seed).standard_normal((nodes, width), np.float32)
     rows[degree == 0] = 0
     common = unit(

@@ -5,6 +5,8 @@ from __future__ import annotations
 import numpy as np
 from scipy import sparse
 
+from veilgraph.train.classify.adjacency import both_ways
+
 ROUNDS, KEPT = 60, 0.95
 FLOOR = 1e-3  # weight of what is thought of everybody, where little arrives
 PARTS = 4
@@ -14,10 +16,7 @@ class Spread:
     """Over these statements, in both directions."""
 
     def __init__(self, statements: np.ndarray, nodes: int) -> None:
-        ones = np.ones(len(statements))
-        one_way = sparse.coo_matrix((ones, (statements[:, 0], statements[:, 2])), (nodes, nodes)).tocsr()
-        both = (one_way + one_way.T).tocsr()
-        degree = np.asarray(both.sum(1)).ravel()
+        both, degree = both_ways(statements, nodes)
         self.alone = degree == 0
         self.step = (sparse.diags(1 / np.maximum(degree, 1)) @ both).tocsr()
 

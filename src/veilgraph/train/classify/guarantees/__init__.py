@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import importlib
-import pkgutil
 from functools import cache
 
+from veilgraph.discover import discover
 from veilgraph.train.classify.guarantees.base import Guarantee, Outcome, Task
 
 __all__ = ["Guarantee", "Outcome", "Task", "available", "guarantee", "names"]
@@ -14,14 +13,7 @@ __all__ = ["Guarantee", "Outcome", "Task", "available", "guarantee", "names"]
 @cache
 def available() -> dict[str, type[Guarantee]]:
     """Every guarantee by name."""
-    found: dict[str, type[Guarantee]] = {}
-    for info in pkgutil.iter_modules(__path__):
-        module = importlib.import_module(f"{__name__}.{info.name}")
-        for item in vars(module).values():
-            own = isinstance(item, type) and item.__module__ == module.__name__
-            if own and issubclass(item, Guarantee) and item is not Guarantee:
-                found[item.name] = item
-    return dict(sorted(found.items()))
+    return discover(__name__, __path__, Guarantee)
 
 
 def names() -> list[str]:

@@ -20,6 +20,7 @@ from veilgraph.account.calibrate import calibrate
 from veilgraph.account.events import gaussian, repeated
 from veilgraph.errors import BudgetError
 from veilgraph.files import read_arrays, write_arrays
+from veilgraph.train.classify.adjacency import along
 from veilgraph.train.classify.config import ClassifyConfig
 from veilgraph.train.classify.guarantees.base import Book, Guarantee, Outcome, Task
 from veilgraph.train.classify.perceptron import fit, standardised
@@ -114,8 +115,4 @@ def sums_of(sent: np.ndarray, statements: np.ndarray, nodes: int, way: str) -> n
     wide[~np.isfinite(wide).all(1)] = 0  # noise does not hide what is no number
     wide /= np.maximum(np.linalg.norm(wide, axis=1, keepdims=True), 1)
     ends = {"heads": [(2, 0)], "tails": [(0, 2)], "both": [(2, 0), (0, 2)]}[way]
-    out = np.zeros((nodes, len(ends) * wide.shape[1]))
-    for number, (source, target) in enumerate(ends):
-        block = out[:, number * wide.shape[1] : (number + 1) * wide.shape[1]]
-        np.add.at(block, statements[:, target], wide[statements[:, source]])
-    return out
+    return np.concatenate([along(statements[:, a], statements[:, b], nodes) @ wide for a, b in ends], 1)

@@ -14,6 +14,7 @@ from __future__ import annotations
 import numpy as np
 import torch
 
+from veilgraph.train.classify.adjacency import along
 from veilgraph.train.classify.config import ClassifyConfig
 from veilgraph.train.classify.guarantees.base import Book, Guarantee, Outcome, Task
 from veilgraph.train.classify.places import places, unit
@@ -40,6 +41,5 @@ class Node(Guarantee):
 def features(task: Task, config: ClassifyConfig) -> np.ndarray:
     """``[nodes, 2 × places]``: a row is a function of unrestricted statements and of the confidential ones it is the head of."""
     place = places(task.unrestricted, task.nodes, config.places, config.hops, config.seed)
-    own = np.zeros(place.shape)
-    np.add.at(own, task.confidential[:, 0], place[task.confidential[:, 2]])
+    own = along(task.confidential[:, 2], task.confidential[:, 0], task.nodes) @ place.astype(np.float64)
     return np.concatenate([place, unit(own)], 1).astype(np.float32)
