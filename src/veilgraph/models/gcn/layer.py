@@ -107,9 +107,10 @@ class Convolution(nn.Module):
 
     def _of(self, nodes: Tensor, relations: Tensor, edges: Edges) -> tuple[Tensor, Tensor]:
         head, tail = edges.at_head.take(nodes), edges.at_tail.take(nodes)
-        row = edges.of_relation.take(relations)
-        if not self.uses_relations:
-            row = torch.zeros_like(row)
+        if self.uses_relations:
+            row = edges.of_relation.take(relations)
+        else:
+            row = nodes.new_zeros(1, 1).expand(len(edges), nodes.shape[1])  # no memory, no work
         at_head, at_relation, at_tail = self.score.gradients(head, row, tail)
         if self.by_others:
             at_head = self.score.gradients(torch.zeros_like(head), row, tail)[0]

@@ -45,7 +45,7 @@ class Dot(Score):
         return (head * tail).sum(1)
 
     def gradients(self, head: Tensor, relation: Tensor, tail: Tensor) -> Three:
-        return tail, torch.zeros_like(relation), head
+        return tail, relation.new_zeros(1, 1).expand_as(relation), head
 
 
 class TransE(Score):
