@@ -90,12 +90,17 @@ def test_a_convolution_equals_a_loop_over_edges(name: str, weights: str, chunk: 
         torch.testing.assert_close(one, other, atol=1e-5, rtol=1e-4)
 
 
+@pytest.mark.parametrize("weights", ["relation", "bases", "scaled"])
+@pytest.mark.parametrize(("name", "uses"), [("rotate", True), ("dot", False)])
 @pytest.mark.parametrize("chunk", [None, 5])
-def test_gradients_of_a_convolution_equal_those_of_the_loop(chunk: int | None) -> None:
+def test_gradients_of_a_convolution_equal_those_of_the_loop(
+    name: str, uses: bool, weights: str, chunk: int | None
+) -> None:
     triples, found = some_edges(), []
+    kind = {"weights": weights, "bases": 2, "both_ways": True, "uses_relations": uses}
     for loop in (False, True):
         torch.manual_seed(2)
-        layer = Convolution(score("rotate"), WIDTH, OUT, RELATIONS, weights="bases", bases=2, chunk=chunk)
+        layer = Convolution(score(name), WIDTH, OUT, RELATIONS, chunk=chunk, **kind)
         nodes, relations = (torch.randn(n, WIDTH, requires_grad=True) for n in (NODES, RELATIONS))
         out = (
             naive(layer, nodes, relations, triples)
@@ -103,7 +108,8 @@ def test_gradients_of_a_convolution_equal_those_of_the_loop(chunk: int | None) -
             else layer(nodes, relations, Edges(triples, NODES, RELATIONS))
         )
         (out[0].square().sum() + out[1].square().sum()).backward()
-        found.append([nodes.grad, relations.grad, *(p.grad for p in layer.parameters())])
+        on_relations = relations.grad if uses else torch.zeros(0)
+        found.append([out[0], nodes.grad, on_relations, *(p.grad for p in layer.parameters())])
     for one, other in zip(*found, strict=True):
         torch.testing.assert_close(one, other, atol=1e-4, rtol=1e-4)
 

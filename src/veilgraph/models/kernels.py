@@ -140,6 +140,18 @@ def outer_sums(x: Floats, g: Floats, order: Ints, starts: Ints, out: Floats) -> 
 
 
 @numba.njit(**_OPTIONS)
+def sum_rows(table: Floats, order: Ints, starts: Ints, out: Floats) -> None:  # type: ignore[no-untyped-def]
+    """out[u] = Σ table[b] over b = order[starts[u] : starts[u + 1]]."""
+    for u in numba.prange(starts.shape[0] - 1):
+        line = out[u]
+        line[:] = 0
+        for position in range(starts[u], starts[u + 1]):
+            row = table[order[position]]
+            for m in range(line.shape[0]):
+                line[m] += row[m]
+
+
+@numba.njit(**_OPTIONS)
 def add_sparse_rows(scores: Floats, rows: Ints, starts: Ints, ids: Ints, values: Floats) -> None:  # type: ignore[no-untyped-def]
     """scores[i, ids] += values, over the stretch of row ``rows[i]``."""
     for i in numba.prange(scores.shape[0]):

@@ -1,17 +1,22 @@
 """An edge list ordered by relation, and the two things a convolution does with it: take rows to edges, and sum edges to rows.
 
-Both are each other's derivative. A sum is a product with a sparse matrix of ones (nodes × edges) that is made once per graph,
-so neither direction loops or collides.
+Both are each other's derivative. Where each row's edges are is looked up once per graph, so that every sum is written by one thread,
+in one pass, and neither direction collides.
 """
 
 from __future__ import annotations
 
-import warnings
-from typing import Any
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
 from torch import Tensor
+
+from veilgraph.models import kernels
+
+if TYPE_CHECKING:
+    from veilgraph.models.gcn.neighbours import Neighbours
 
 
 class Edges:
@@ -36,6 +41,13 @@ class Edges:
     def __len__(self) -> int:
         return len(self.head)
 
+    @cached_property
+    def neighbours(self) -> Neighbours:
+        """Who hears of whom, where messages are the neighbours' rows; made once."""
+        from veilgraph.models.gcn.neighbours import Neighbours
+
+        return Neighbours(self)
+
     def parts(self, most: int) -> list[Edges]:
         """Edge lists of at most so many edges that together are this one; made once."""
         if most not in self._parts:
@@ -51,14 +63,13 @@ class Incidence:
 
     def __init__(self, index: Tensor, rows: int) -> None:
         self.index, self.rows = index, rows
-        starts = torch.zeros(rows + 1, dtype=torch.int64)
-        starts[1:] = torch.cumsum(torch.bincount(index, minlength=rows), 0)
-        columns = torch.argsort(index, stable=True)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # PyTorch calls its own sparse matrices a beta
-            self.matrix = torch.sparse_csr_tensor(
-                starts, columns, torch.ones(len(index)), size=(rows, len(index))
-            )
+        self.starts = np.zeros(rows + 1, np.int64)
+        np.cumsum(torch.bincount(index, minlength=rows).numpy(), out=self.starts[1:])
+
+    @cached_property
+    def order(self) -> np.ndarray:
+        """The edges, row by row."""
+        return torch.argsort(self.index, stable=True).numpy()
 
     def take(self, rows: Tensor) -> Tensor:
         """``[rows, d]`` → ``[edges, d]``: every edge's row."""
@@ -68,10 +79,12 @@ class Incidence:
         """``[edges, d]`` → ``[rows, d]``: the sum over every row's edges."""
         return _Sum.apply(edges, self)  # type: ignore[no-any-return, no-untyped-call]
 
-    def _sum(self, edges: Tensor) -> Tensor:
-        if not len(edges):
-            return torch.zeros(self.rows, edges.shape[1])
-        return torch.mm(self.matrix.to(edges.dtype), edges.contiguous())
+
+def sum_rows(table: Tensor, order: np.ndarray, starts: np.ndarray) -> Tensor:
+    """``[len(starts) − 1, d]``: the sum of the rows ``order[starts[u] : starts[u + 1]]``, for each u."""
+    out = torch.empty(len(starts) - 1, table.shape[1], dtype=table.dtype)
+    kernels.sum_rows(table.detach().contiguous().numpy(), order, starts, out.numpy())
+    return out
 
 
 class _Take(torch.autograd.Function):
@@ -89,7 +102,7 @@ class _Sum(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, edges: Tensor, incidence: Incidence) -> Tensor:
         ctx.incidence = incidence
-        return incidence._sum(edges)
+        return sum_rows(edges, incidence.order, incidence.starts)
 
     @staticmethod
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None]:  # type: ignore[override]

@@ -18,7 +18,7 @@ from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
 from veilgraph.models.gcn.edges import Edges
-from veilgraph.models.gcn.scores import Score
+from veilgraph.models.gcn.scores import Dot, Score
 
 SHARED, PER_RELATION, BASES, SCALED = "shared", "relation", "bases", "scaled"
 WEIGHTS = (SHARED, PER_RELATION, BASES, SCALED)
@@ -106,6 +106,9 @@ class Convolution(nn.Module):
         return total
 
     def _of(self, nodes: Tensor, relations: Tensor, edges: Edges) -> tuple[Tensor, Tensor]:
+        if isinstance(self.score, Dot) and self.into.kind != SHARED and not self.uses_relations:
+            matrices = torch.cat([self.into.of_relations, self.back.of_relations])
+            return edges.neighbours.carried(nodes, matrices), relations.new_zeros(relations.shape)
         head, tail = edges.at_head.take(nodes), edges.at_tail.take(nodes)
         if self.uses_relations:
             row = edges.of_relation.take(relations)
