@@ -28,6 +28,7 @@ __all__ = [
     "check",
     "evaluate",
     "export",
+    "extend",
     "federate",
     "fix",
     "load",
@@ -57,6 +58,7 @@ _HOMES = {
     "check": ("veilgraph.load.check", "check"),
     "evaluate": ("veilgraph.evaluate", "evaluate"),
     "export": ("veilgraph.export", "export"),
+    "extend": ("veilgraph.extend", "extend"),
     "federate": ("veilgraph.federate", "federate"),
     "fix": ("veilgraph.load.check", "fix"),
     "load": ("veilgraph.load", "load"),
@@ -106,7 +108,8 @@ if TYPE_CHECKING:
     from veilgraph.errors import VeilError
     from veilgraph.evaluate import evaluate as evaluate
     from veilgraph.evaluate.predict import predict as predict
-    from veilgraph.export import export
+    from veilgraph.export import export as export
+    from veilgraph.extend import extend as extend
     from veilgraph.federate import federate as federate
     from veilgraph.load import load
     from veilgraph.load.check import check, fix

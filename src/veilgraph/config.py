@@ -157,6 +157,32 @@ class TrainConfig:
         None, str, "Distance of a client's bases from the federation's.", "sorted", "sinkhorn"
     )
     transport_weight: float | None = _setting(None, float, "Weight of that distance.", low=0, high=1e6)
+    # --- descriptions ---
+    text: str | None = _setting(
+        None, str, "Entity rows are made from descriptions by this encoder: see veil list encoders."
+    )
+    text_vectors: str | None = _setting(
+        None, str, "Where its vectors come from: wordllama, minilm, a local folder or a file of word vectors."
+    )
+    text_mix: str | None = _setting(
+        None,
+        str,
+        "How description and structure are mixed: by a learnt gate, half and half, or text alone.",
+        "learnt",
+        "average",
+        "text",
+    )
+    text_hidden: int | None = _setting(
+        None, int, "Width of a hidden layer between features and rows; 0: none.", low=0, high=65536
+    )
+    text_width: int | None = _setting(
+        None, int, "Principal directions of the features that are kept; all, if not given.", low=1, high=65536
+    )
+    public_descriptions: str | None = _setting(
+        None,
+        str,
+        "Whose descriptions are public: all, or beginnings of names with commas. Private trainings read no others.",
+    )
     # --- privacy ---
     epsilon: float | None = _setting(
         None,
@@ -294,7 +320,10 @@ class TrainConfig:
 
 _NAMES = list(TrainConfig.__dataclass_fields__)
 _ALSO_ORDINARY = ("epsilon", "noise_multiplier", "drop_confidential", "prior")
-ENCODER = tuple(_NAMES[_NAMES.index("encoder") : _NAMES.index("epsilon")])  # open in a training without one
+ENCODER = tuple(_NAMES[_NAMES.index("encoder") : _NAMES.index("text")])  # open in a training without one
+TEXT = tuple(
+    _NAMES[_NAMES.index("text") : _NAMES.index("epsilon")]
+)  # open in a training without descriptions
 PRIVACY = tuple(_NAMES[_NAMES.index("epsilon") :])  # settings that stay open in an ordinary training
 PRIVATE_ONLY = tuple(name for name in PRIVACY if name not in _ALSO_ORDINARY)  # meaningless without privacy
 

@@ -7,6 +7,8 @@ from typing import Any
 
 from veilgraph.cli.flags import byte_count
 
+KINDS = ("confidential", "unrestricted", "new_head", "new_tail", "both_new")
+
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     """Flags of this verb."""
@@ -49,7 +51,7 @@ def show(result: dict[str, Any]) -> None:
         {k: v for k, v in result.items() if k != "split" and not isinstance(v, dict)},
         f"split {result['split']}",
     )
-    kinds = [(k, result[k]) for k in ("confidential", "unrestricted") if k in result]
+    kinds = [(k, result[k]) for k in KINDS if k in result]
     if kinds:
         table(
             ("statements", "queries", *columns),

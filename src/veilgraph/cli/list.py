@@ -1,4 +1,4 @@
-"""veil list models|mechanisms|guarantees|attacks|sanitisers|strategies|losses|optimisers|readers|mappings|formats|datasets|experiments|…"""
+"""veil list models|encoders|mechanisms|guarantees|attacks|sanitisers|strategies|losses|optimisers|readers|mappings|formats|…"""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import Any
 
 KINDS = (
     "models",
+    "encoders",
     "mechanisms",
     "guarantees",
     "attacks",
@@ -47,6 +48,20 @@ def _models() -> list[dict[str, Any]]:
 
     found = [{"name": n, "formula": m.formula, "citation": m.citation} for n, m in available().items()]
     return [*found, {"name": "pykeen:NAME", "formula": "any PyKEEN interaction", "citation": "extra: pykeen"}]
+
+
+def _encoders() -> list[dict[str, Any]]:
+    from veilgraph.models.text import available
+
+    return [
+        {
+            "name": n,
+            "what": str(e.__doc__).splitlines()[0],
+            "vectors": e.usual,
+            "private": "no" if e.layers else "yes",
+        }
+        for n, e in available().items()
+    ]
 
 
 def _mechanisms() -> list[dict[str, Any]]:

@@ -8,11 +8,11 @@ import time
 from typing import Any
 
 KINDS = ("movielens", "interactions")
-MODES = ("random", "entities", "latest")
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     """Flags of this verb."""
+    modes = ("random", "entities", "inductive", "latest")  # of load/split.py, which --help does not wait for
     parser.add_argument(
         "source",
         nargs="*",
@@ -41,10 +41,14 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--separator", help="between fields; by the file's ending, if not given")
     parser.add_argument("--literals", choices=("drop", "entity"), default="drop", help="RDF literals")
+    parser.add_argument(
+        "--descriptions", metavar="FILE", help="«entity, text» lines (TSV) that describe entities"
+    )
+    parser.add_argument("--language", help="of RDF descriptions, where there are several, e.g. en")
     parser.add_argument("--query", help="SPARQL CONSTRUCT query (default: everything)")
     parser.add_argument("--timeout", type=float, default=60.0, help="seconds to wait for an endpoint")
     parser.add_argument("--patients", type=int, default=2000, help="size of builtin:hospital")
-    parser.add_argument("--split", choices=MODES, help="cut into train, valid, test")
+    parser.add_argument("--split", choices=modes, help="cut into train, valid, test")
     parser.add_argument("--valid", type=float, default=0.1, help="share held out for validation")
     parser.add_argument("--test", type=float, default=0.1, help="share held out for testing")
     parser.add_argument("--fix", action="store_true", help="drop what the integrity check finds")
@@ -104,6 +108,8 @@ def run(options: argparse.Namespace) -> dict[str, Any]:
         header=options.header,
         separator=separator,
         literals=options.literals,
+        descriptions=options.descriptions,
+        language=options.language,
         query=options.query,
         timeout=options.timeout,
         mapping=options.mapping,
@@ -132,10 +138,17 @@ def run(options: argparse.Namespace) -> dict[str, Any]:
         "mapping": graph.extra.get("mapping"),
         "left_out": graph.extra.get("left_out", []),
         "marks": str(beside.name) if beside else None,
+        "described": _described(graph),
+        "held_out": int(graph.held_out.sum()),
         "confidential": sum(int(graph.secret(name).sum()) for name in graph.splits),
         "seconds": round(seconds, 3),
         "triples_per_second": round(len(graph) / seconds),
     }
+
+
+def _described(graph: Any) -> int:
+    """How many entities have a text."""
+    return 0 if graph.descriptions is None else len(graph.descriptions) - graph.descriptions.null_count
 
 
 def show(result: dict[str, Any]) -> None:
@@ -148,6 +161,8 @@ def show(result: dict[str, Any]) -> None:
             "entities": result["entities"],
             "relations": result["relations"],
             "statements": splits,
+            **({"described by text": result["described"]} if result["described"] else {}),
+            **({"entities held out": result["held_out"]} if result["held_out"] else {}),
             "read in": f"{result['seconds']:.2f} s",
             "saved to": result["graph"] or "nowhere (add --out GRAPH)",
         },

@@ -31,10 +31,11 @@ def evaluate(
     """split, mrr, mr, adjusted_mrr, hits@1/3/10, queries, queries_per_second; with ``details`` also per relation and class.
 
     Ranks each statement of the split on both sides among all entities, other known statements left out, ties at their
-    average rank; on a marked graph also apart for confidential and unrestricted statements. Also written to the run's
+    average rank; on a marked graph also apart for confidential and unrestricted statements, and where entities are new to training
+    by which end is (new_head, new_tail, both_new). Also written to the run's
     metrics.json, which is for the curator.
     """
-    from veilgraph.evaluate.metrics import by_class, by_relation, mapping_classes, summarise
+    from veilgraph.evaluate.metrics import by_class, by_novelty, by_relation, mapping_classes, summarise
     from veilgraph.evaluate.ranking import Ranker
 
     machine.prepare(threads)
@@ -70,6 +71,7 @@ def evaluate(
                     **summarise(ranks.rank[part], ranks.candidates[part]),
                     "queries": int(part.sum()),
                 }
+    result |= by_novelty(ranks, found.train, len(found.entities))
     if details:
         result["relations"] = by_relation(ranks, list(found.relations))
         result["classes"] = by_class(ranks, mapping_classes(found.train, len(found.relations)))

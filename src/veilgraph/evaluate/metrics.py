@@ -52,6 +52,19 @@ def by_relation(ranks: Ranks, names: list[str]) -> dict[str, dict[str, float]]:
     }
 
 
+def by_novelty(ranks: Ranks, train: np.ndarray, entities: int) -> dict[str, dict[str, float]]:
+    """Summaries where no training statement speaks of the head, of the tail, or of either; nothing where none is new."""
+    seen = np.zeros(entities, bool)
+    seen[train[:, [0, 2]].ravel()] = True
+    head, tail = ~seen[ranks.triples[:, 0]], ~seen[ranks.triples[:, 2]]
+    parts = {"new_head": head & ~tail, "new_tail": tail & ~head, "both_new": head & tail}
+    return {
+        name: {**summarise(ranks.rank[part], ranks.candidates[part]), "queries": int(part.sum())}
+        for name, part in parts.items()
+        if (head | tail).any()
+    }
+
+
 def mapping_classes(train: np.ndarray, relations: int) -> np.ndarray:
     """«1-1», «1-N», «N-1» or «N-N» for each relation: N where there are more than 1.5 per other side (Bordes et al. 2013)."""
     statements, heads, tails = distinct_counts(train, relations)

@@ -1,4 +1,4 @@
-"""The best answers to a question by name: one matrix product and an exact top-k."""
+"""The best answers to a question by name, or about something described: one matrix product and an exact top-k."""
 
 from __future__ import annotations
 
@@ -13,35 +13,59 @@ from veilgraph.evaluate.scoring import score_all
 if TYPE_CHECKING:
     from veilgraph.runs import Run
 
+DESCRIBED = "(described)"  # what an entity without a name is called in answers
+
 
 def predict(
-    run: Run, head: str | None, relation: str, tail: str | None, *, top: int = 10, known: bool = False
+    run: Run,
+    head: str | None,
+    relation: str,
+    tail: str | None,
+    *,
+    describe: str | None = None,
+    top: int = 10,
+    known: bool = False,
 ) -> list[dict[str, Any]]:
     """``[{entity, score, rank}]`` for (head, relation, ?) or (?, relation, tail), best first.
 
-    Facts that the graph already holds are left out, if the graph is at hand, unless ``known``.
+    ``describe`` is a text about an entity that was never in the graph: it stands for the side that is «(described)», and where both
+    sides of a question are given otherwise it is among the answers, at its own rank. Facts that the graph already holds are left out,
+    if the graph is at hand, unless ``known``.
     """
     if (head is None) == (tail is None):
         raise UsageError("ask for one side: give a head and a relation, or a relation and a tail.")
     if top < 1:
         raise UsageError(f"top must be at least 1, found {top}.")
     side, source = ("tail", head) if head is not None else ("head", tail)
-    source_id, relation_id = run.entities.id(str(source)), run.relations.id(relation)
-    parameters, model = run.parameters, run.model
+    if source == DESCRIBED and describe is None:
+        raise UsageError(f"{DESCRIBED} stands for an entity that a text describes: give the text too.")
+    parameters, new = run.parameters, len(run.entities)
+    if describe is not None:
+        parameters = run.with_described(describe)
+    asks = source == DESCRIBED
+    source_id, relation_id = new if asks else run.entities.id(str(source)), run.relations.id(relation)
     scores = score_all(
-        model,
+        run.model,
         parameters,
         torch.tensor([source_id]),
         torch.tensor([relation_id]),
         side=side,
         reciprocal=bool(run.config.reciprocal),
     )[0]
-    if not known and run.known is not None:
+    if asks:
+        scores[new] = -torch.inf  # itself
+    elif not known and run.known is not None:
         answers = run.known.answers[side]
         first, last = answers.spans(np.array([source_id]), np.array([relation_id]))
         scores[torch.from_numpy(answers.answers[first[0] : last[0]])] = -torch.inf
     best = torch.topk(scores, min(top, len(scores)))
     found = torch.isfinite(best.values)
-    names = run.entities.names(best.indices[found].numpy())
-    values = best.values[found].tolist()
-    return [{"entity": n, "score": v, "rank": i + 1} for i, (n, v) in enumerate(zip(names, values))]
+    ids, values = best.indices[found], best.values[found].tolist()
+    names = [*run.entities.names(ids[ids < new].numpy())]
+    for place in torch.nonzero(ids == new).flatten().tolist():
+        names.insert(place, DESCRIBED)
+    out = [{"entity": n, "score": v, "rank": i + 1} for i, (n, v) in enumerate(zip(names, values))]
+    if describe is not None and not asks and DESCRIBED not in names:
+        own = float(scores[new])
+        out.append({"entity": DESCRIBED, "score": own, "rank": int((scores > own).sum()) + 1})
+    return out

@@ -16,7 +16,8 @@ from veilgraph.load.builtin import BuiltinReader
 from veilgraph.load.check import Finding, check, fix
 from veilgraph.load.database import DatabaseReader
 from veilgraph.load.delimited import DelimitedReader
-from veilgraph.load.folder import FolderReader
+from veilgraph.load.descriptions import describe, read_descriptions
+from veilgraph.load.folder import FolderReader, GrailReader
 from veilgraph.load.graph import Graph
 from veilgraph.load.interactions import InteractionsReader
 from veilgraph.load.movielens import MovielensReader
@@ -52,6 +53,7 @@ READERS: tuple[Reader, ...] = (
     MovielensReader(),
     InteractionsReader(),
     FolderReader(),
+    GrailReader(),
     DelimitedReader(),
     ParquetReader(),
     RdfReader(),
@@ -61,8 +63,8 @@ READERS: tuple[Reader, ...] = (
 def load(source: str | Path | Graph, **options: Any) -> Graph:
     """The graph behind a file, a folder, an endpoint or a built-in name.
 
-    Options are the fields of ``ReadOptions``: columns, header, separator, literals, query, timeout, mapping,
-    patients, seed.
+    Options are the fields of ``ReadOptions``: columns, header, separator, literals, descriptions, language, query, timeout,
+    mapping, patients, seed.
     """
     if isinstance(source, Graph):
         return source
@@ -78,10 +80,13 @@ def load(source: str | Path | Graph, **options: Any) -> Graph:
     if chosen.separator is not None and len(chosen.separator.encode()) != 1:
         raise ConfigError(f"separator must be one plain character, found {chosen.separator!r}")
     if is_graph_folder(text):
-        return open_graph(text)
+        graph = open_graph(text)
+        return graph if chosen.descriptions is None else _described(graph, chosen.descriptions)
     for reader in READERS:
         if reader.reads(text):
             graph = assemble(reader.read(text, chosen, Names()), text)
+            if chosen.descriptions is not None:
+                graph = _described(graph, chosen.descriptions)
             for finding in check(graph):
                 LOG.warning("%s: %s", text, finding)
             return graph if chosen == ReadOptions() else replace(graph, source="")
@@ -91,3 +96,14 @@ def load(source: str | Path | Graph, **options: Any) -> Graph:
     raise InputError(
         f"{text}: no reader for this kind of file. Readable endings: {' '.join(endings)} (also .gz)."
     )
+
+
+def _described(graph: Graph, source: str) -> Graph:
+    """The graph with the texts of a file; one that speaks of nobody is taken for a mistake."""
+    texts = read_descriptions(source)
+    if texts and not (graph.entities.places(texts) >= 0).any():
+        raise InputError(
+            f"{source}: none of its {len(texts):,} names (e.g. {next(iter(texts))!r}) is an entity of the graph "
+            f"(e.g. {graph.entities[0]!r})."
+        )
+    return describe(graph, texts)

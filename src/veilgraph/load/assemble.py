@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from veilgraph.load.frames import pl
-from veilgraph.load.graph import Graph
+from veilgraph.load.graph import HELD_OUT, Graph
 from veilgraph.load.reader import Parts, distinct
 from veilgraph.load.vocabulary import Vocabulary
 
@@ -30,7 +30,12 @@ def assemble(parts: Parts, source: str) -> Graph:
     texts = None
     if parts.descriptions:
         texts = pa.array([parts.descriptions.get(name) for name in entities], pa.large_string())
-    return Graph(entities, relations, splits, texts, source, parts.extra)
+    extra = dict(parts.extra)
+    if parts.apart:
+        extra[HELD_OUT] = np.unique(
+            np.concatenate([splits[name][:, [0, 2]].ravel() for name in parts.apart])
+        ).tolist()
+    return Graph(entities, relations, splits, texts, source, extra)
 
 
 def _vocabulary(columns: Iterable[pl.Series], kind: str) -> tuple[Vocabulary, np.ndarray]:

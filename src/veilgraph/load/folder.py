@@ -6,6 +6,7 @@ from pathlib import Path
 
 from veilgraph.errors import ReadError
 from veilgraph.load import delimited, parquet
+from veilgraph.load.descriptions import read_descriptions
 from veilgraph.load.frames import pl
 from veilgraph.load.rdf import MEDIA_TYPES, read_file
 from veilgraph.load.reader import Names, Parts, Reader, ReadOptions
@@ -19,6 +20,7 @@ SPLIT_NAMES = {
     "test": "test",
 }
 TEXT_NAMES = ("descriptions", "definitions", "entity_descriptions")
+GRAIL = ("transductive", "inductive")
 
 
 class FolderReader(Reader):
@@ -44,6 +46,34 @@ class FolderReader(Reader):
         for part in parts.values():
             texts = {**(part.descriptions or {}), **texts}
         return Parts(splits, texts or None)
+
+
+class GrailReader(Reader):
+    """A graph to learn from and another one of other entities to be asked about (Teru et al. 2020), side by side.
+
+    Train and valid are the first graph's, test is the second one's; what else is known about the second one's entities is a split of
+    its own, ``known``, which is only left out of answers.
+    """
+
+    name = "grail"
+    example = "fb15k-237-inductive/v1/"
+
+    def reads(self, source: str) -> bool:
+        return all("train" in split_files(Path(source) / part) for part in GRAIL)
+
+    def read(self, source: str, options: ReadOptions, names: Names) -> Parts:
+        first, second = (
+            {
+                split: _read_file(path, f"{part}-{split}", options, names).splits["train"]
+                for split, path in split_files(Path(source) / part).items()
+            }
+            for part in GRAIL
+        )
+        splits = {name: frame for name, frame in first.items() if name != "test"}
+        known = pl.concat([frame for name, frame in second.items() if name != "test"])
+        return Parts(
+            {**splits, "test": second.get("test", known.clear()), "known": known}, apart=("test", "known")
+        )
 
 
 def split_files(folder: Path) -> dict[str, Path]:
@@ -76,20 +106,5 @@ def _descriptions(folder: Path) -> dict[str, str]:
     """Entity → text from a two-column file beside the splits."""
     for path in sorted(folder.iterdir()):
         if path.name.split(".")[0] in TEXT_NAMES and ".tsv" in path.suffixes and path.stat().st_size:
-            try:
-                frame = pl.read_csv(
-                    path,
-                    separator="\t",
-                    has_header=False,
-                    quote_char=None,
-                    infer_schema=False,
-                    truncate_ragged_lines=True,
-                    glob=False,
-                )
-            except (pl.exceptions.PolarsError, OSError) as error:
-                raise ReadError(
-                    path, f"cannot be read as «entity, text» lines: {str(error).splitlines()[0]}"
-                ) from None
-            if frame.width >= 2:
-                return dict(frame.drop_nulls().select(frame.columns[:2]).iter_rows())
+            return read_descriptions(path)
     return {}

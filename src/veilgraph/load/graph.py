@@ -16,6 +16,7 @@ from veilgraph.load.marks import Marks
 from veilgraph.load.vocabulary import Vocabulary
 
 SPLITS = ("train", "valid", "test")
+HELD_OUT = "held_out"  # in ``extra``: entities that a split keeps from training, which is public
 
 
 @dataclass(frozen=True, eq=False)
@@ -109,6 +110,13 @@ class Graph:
         keys *= len(self.entities)
         keys += array[:, 2]
         return keys
+
+    @property
+    def held_out(self) -> np.ndarray:
+        """Which entities the split kept from training on purpose, ``[entities]``."""
+        found = np.zeros(len(self.entities), bool)
+        found[list(self.extra.get(HELD_OUT, ()))] = True
+        return found
 
     @cached_property
     def fingerprint(self) -> str:

@@ -61,7 +61,7 @@ def parse(
     import pyoxigraph
 
     frames: list[pl.DataFrame] = []
-    descriptions: dict[str, str] = {}
+    descriptions: dict[str, tuple[int, str]] = {}
     block: list[tuple[str, str, str]] = []
     blanks: dict[str, str] = {}
 
@@ -75,7 +75,9 @@ def parse(
         for statement in pyoxigraph.parse(file, media_type, base_iri="urn:veilgraph:"):
             literal = isinstance(statement.object, pyoxigraph.Literal)
             if literal and statement.predicate.value in DESCRIBING:
-                descriptions.setdefault(name(statement.subject), statement.object.value)
+                rank, subject = _foreign(statement.object.language, options.language), name(statement.subject)
+                if subject not in descriptions or rank < descriptions[subject][0]:
+                    descriptions[subject] = (rank, statement.object.value)
                 continue
             if literal and options.literals == "drop":
                 continue
@@ -95,7 +97,14 @@ def parse(
             source,
             "holds no statement between two resources. If its facts are literals, use --literals entity.",
         )
-    return Parts({"train": frame}, descriptions or None)
+    return Parts({"train": frame}, {subject: text for subject, (_, text) in descriptions.items()} or None)
+
+
+def _foreign(found: str | None, wanted: str | None) -> int:
+    """0 for the language asked for (en is also en-GB), 1 for a text without one, 2 for others; all alike if nobody asked."""
+    if wanted is None or (found or "").lower().split("-")[0] == wanted.lower().split("-")[0]:
+        return 0
+    return 1 if found is None else 2
 
 
 def _frame(block: Iterable[tuple[str, str, str]], names: Names) -> pl.DataFrame:

@@ -23,6 +23,8 @@ class ReadOptions:
     header: bool | None = None  # None: only if columns are given by name
     separator: str | None = None  # None: by the file's ending
     literals: str = "drop"  # RDF: "drop" | "entity"
+    descriptions: str | None = None  # a file of «entity, text» lines
+    language: str | None = None  # of RDF descriptions; None: the first one
     query: str | None = None  # SPARQL CONSTRUCT
     timeout: float = 60.0  # SPARQL, seconds
     mapping: str | None = None  # a database or a folder of tables: R2RML, a file or the name of a shipped one
@@ -50,6 +52,7 @@ class Parts:
     splits: Mapping[str, pl.DataFrame]
     descriptions: Mapping[str, str] | None = None
     extra: Mapping[str, Any] = field(default_factory=dict)
+    apart: tuple[str, ...] = ()  # splits about entities that training is not to know
 
 
 class Reader(ABC):

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from veilgraph.errors import InputError
-from veilgraph.load.graph import Graph
+from veilgraph.load.graph import HELD_OUT, Graph
+from veilgraph.load.inductive import LEAST, NEIGHBOURS, held_out
 from veilgraph.rng import Streams, uniform
 
-MODES = ("random", "entities", "latest")
+MODES = ("random", "entities", "inductive", "latest")
 
 
 def split(
@@ -19,8 +22,10 @@ def split(
     ``random`` holds statements out, but keeps one of every entity and relation, so that train has all names. Where a
     statement goes depends on itself and the seed alone: what is confidential in a marked graph neither moves others nor is
     kept for its names. (An unmarked one keeps names by any statement: mark before splitting, or take the split as given.)
-    ``entities`` holds *entities* out: valid and test get the statements of entities that train never sees (inductive);
-    every relation still keeps a statement in train. ``latest`` holds out the last statements of each head (a user, say) of
+    ``entities`` holds *entities* out: valid and test get the statements of entities that train never sees; every relation
+    still keeps a statement in train. ``inductive`` does so by the published rule, under which nobody who stays is left
+    without neighbours and relations stay common (load/inductive.py). Both say who was held out in ``extra``, and read only
+    unrestricted statements of a marked graph to choose them. ``latest`` holds out the last statements of each head (a user, say) of
     the commonest relation, in the order they were read: the future, where a source is in the order of time.
     """
     if not (0 <= valid < 1 and 0 <= test < 1 and valid + test < 1):
@@ -33,10 +38,20 @@ def split(
         return _latest(graph, valid, test)
     statements = np.unique(graph.triples, axis=0)
     statements = statements[np.argsort(uniform(graph.keys(statements), seed, "split"), kind="stable")]
-    chooser = _random if mode == "random" else _by_entities
-    part = chooser(graph, statements, valid, test, seed)
+    if mode == "random":
+        return _parted(graph, statements, _random(graph, statements, valid, test, seed))
+    choose = _inductive if mode == "inductive" else _any_entities
+    held = choose(
+        graph, statements, valid, test, Streams(seed).numpy("split", 1).permutation(len(graph.entities))
+    )
+    found = _parted(graph, statements, np.maximum(held[statements[:, 0]], held[statements[:, 2]]))
+    return replace(found, extra={**found.extra, HELD_OUT: np.flatnonzero(held).tolist()})
+
+
+def _parted(graph: Graph, statements: np.ndarray, part: np.ndarray) -> Graph:
+    """Statements by the number of their split."""
     return graph.with_splits(
-        {"train": statements[part == 0], "valid": statements[part == 1], "test": statements[part == 2]}
+        {name: statements[part == i] for i, name in enumerate(("train", "valid", "test"))}
     )
 
 
@@ -58,16 +73,34 @@ def _naming(graph: Graph, statements: np.ndarray) -> np.ndarray:
     return np.concatenate(kept)
 
 
-def _by_entities(graph: Graph, statements: np.ndarray, valid: float, test: float, seed: int) -> np.ndarray:
+def _any_entities(
+    graph: Graph, statements: np.ndarray, valid: float, test: float, order: np.ndarray
+) -> np.ndarray:
+    """0, 1 or 2 for each entity; each relation keeps an unrestricted statement, if it has one."""
     count = len(graph.entities)
     held = np.zeros(count, np.int8)
-    order = Streams(seed).numpy("split", 1).permutation(count)
     held[order[: round(count * valid)]] = 1
     held[order[round(count * valid) : round(count * valid) + round(count * test)]] = 2
     open_ = statements[~graph.is_secret(statements)]
     first = np.unique(open_[:, 1], return_index=True)[1]
-    held[open_[first][:, [0, 2]]] = 0  # each relation keeps an unrestricted statement, if it has one
-    return np.asarray(np.maximum(held[statements[:, 0]], held[statements[:, 2]]))
+    held[open_[first][:, [0, 2]]] = 0
+    return held
+
+
+def _inductive(
+    graph: Graph, statements: np.ndarray, valid: float, test: float, order: np.ndarray
+) -> np.ndarray:
+    """The same by the published rule."""
+    count, open_ = len(graph.entities), statements[~graph.is_secret(statements)]
+    wanted = [int(count * (valid + test) * share / (valid + test)) if share else 0 for share in (valid, test)]
+    held = held_out(open_, count, len(graph.relations), order, *wanted)
+    found = [int((held == part).sum()) for part in (1, 2)]
+    if found != wanted:
+        raise InputError(
+            f"only {sum(found):,} of the {sum(wanted):,} entities asked for can be held out: every relation must keep {LEAST} statements, "
+            f"and every neighbour more than {NEIGHBOURS} neighbours. Lower --valid and --test, or use --split entities."
+        )
+    return held
 
 
 def _latest(graph: Graph, valid: float, test: float) -> Graph:
@@ -86,6 +119,4 @@ def _latest(graph: Graph, valid: float, test: float) -> Graph:
     needed = np.unique(statements[:, 2], return_index=True)[1]
     part[needed] = 0
     part[order[first]] = 0
-    return graph.with_splits(
-        {name: statements[part == i] for i, name in enumerate(("train", "valid", "test"))}
-    )
+    return _parted(graph, statements, part)

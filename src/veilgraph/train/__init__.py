@@ -11,7 +11,7 @@ from veilgraph import machine, models
 from veilgraph.account.events import non_private, nothing
 from veilgraph.account.ledger import Ledger
 from veilgraph.certify import certify
-from veilgraph.config import PRIVATE_ONLY, TrainConfig
+from veilgraph.config import PRIVATE_ONLY, TEXT, TrainConfig
 from veilgraph.errors import InputError, PrivacyError, RunError, UsageError
 from veilgraph.files import read_tensors
 from veilgraph.load import Graph, load
@@ -94,6 +94,10 @@ def begin(
             "an encoder sends messages along every statement, and no private version of it is sound here: leave --encoder or --epsilon "
             "out. Labels can be learnt with a guarantee: veil classify --guarantee."
         )
+    if any(getattr(config, key) is not None for key in TEXT):
+        from veilgraph.train.text import refuse as refuse_text
+
+        refuse_text(graph, config)
     if config.task == "labels" and config.drop_confidential:
         raise PrivacyError(
             "task labels reads labels as they are, and drop_confidential promises: use veil classify."

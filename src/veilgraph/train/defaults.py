@@ -32,6 +32,20 @@ ENCODED = {  # with a graph convolution in front of the scorer
 }
 
 
+DESCRIBED = {  # with entity rows made from descriptions
+    "optimiser": "adam",
+    "learning_rate": 0.002,
+    "regulariser": "none",
+    "averaging": 0.0,
+    "dimension": 256,
+    "candidates": "sampled",
+    "loss": "softmax",
+    "negatives": 1024,
+    "dropout": 0.0,
+    "epochs": 10,
+}
+
+
 def complete(
     config: TrainConfig, graph: Graph, scorer: type[Model], statements: int | None = None
 ) -> tuple[TrainConfig, str]:
@@ -48,6 +62,8 @@ def complete(
     }
     if config.encoder is not None:
         chosen |= ENCODED
+    if config.text is not None:
+        chosen |= {**DESCRIBED, "text_mix": _mix(graph), "text_hidden": 0}
     chosen.update({k: v for k, v in config.as_dict().items() if v is not None})
     chosen.setdefault("dimension", _dimension(entities, scorer.multiple_of, chosen["model"] == "rescal"))
 
@@ -81,6 +97,11 @@ def complete(
     chosen.setdefault("chunk", min(chosen["batch"], 128 if distance or not scorer.separable else 1024))
     completed = config.with_values(**chosen)
     return completed, _explain(completed, entities, statements)
+
+
+def _mix(graph: Graph) -> str:
+    """Text alone where new entities are to be asked about, or where no statement may teach a structure; else a learnt gate."""
+    return "text" if graph.held_out.any() or not len(graph.train) else "learnt"
 
 
 def _dimension(entities: int, multiple: int, matrices: bool) -> int:

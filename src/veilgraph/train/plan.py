@@ -186,9 +186,13 @@ class OrdinaryPlan:
             weight = torch.zeros(chunks * size)
             weight[:count] = 1
             chosen = np.resize(chosen, chunks * size)
-        wrong = negatives.draw(drawing, 2 * chunks, self.config.negatives or 1, self.entities)
+        wrong = self._negatives(drawing, 2 * chunks)
         triples = torch.from_numpy(self.triples[chosen].astype(np.int64))
         return TripleBatch(triples, torch.from_numpy(wrong), weight, self._keep(drawing, 2 * len(triples)))
+
+    def _negatives(self, drawing: np.random.Generator, sides: int) -> np.ndarray:
+        """``[sides, negatives]`` wrong answers from the vocabulary."""
+        return negatives.draw(drawing, sides, self.config.negatives or 1, self.entities)
 
     def _keep(self, drawing: np.random.Generator, questions: int) -> Keep | None:
         """Dropout masks for so many questions."""

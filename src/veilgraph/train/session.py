@@ -30,6 +30,7 @@ from veilgraph.train.private.marginals import counting_of
 from veilgraph.train.state import TrainingState
 
 if TYPE_CHECKING:
+    from veilgraph.models.text.rows import Described
     from veilgraph.train.private.plan import PrivatePlan
 
 
@@ -57,6 +58,7 @@ class Session:
     streams: Streams
     model: Model
     state: TrainingState
+    described: Described | None = None  # how entity rows are made, where they are made from descriptions
 
     @classmethod
     def open(
@@ -69,18 +71,23 @@ class Session:
         model = models.create(config.model, config.dimension or 1, norm=config.norm)
         model.prepare(public.train, len(graph.relations))
         private = config.private_optimiser or "sgd" if regime(config) == "private" else None
-        state = TrainingState.fresh(graph, model, config, streams, private)
+        made, weights = None, None
+        if config.text is not None:
+            from veilgraph.train.text import described
+
+            made, weights = described(graph, public, config, model.entity_width, streams.numpy("init", 1))
+        state = TrainingState.fresh(graph, model, config, streams, private, weights)
         if private is not None and model.silent_at_zero:
             _silence(state, graph, config)
         if config.prior == "marginals":
             counting = counting_of(graph, units)
             attach_prior(graph, public, config, state, folder, counting, model.silent_at_zero)
-        made = cls(graph, public, config, folder, units, streams, model, state)
-        if config.prior == "marginals" and not made.learns:
+        opened = cls(graph, public, config, folder, units, streams, model, state, made)
+        if config.prior == "marginals" and not opened.learns:
             leave_it_to_prior(state, model)
         if folder is not None:
             state.restore(folder)
-        return made
+        return opened
 
     @property
     def private(self) -> bool:
@@ -110,6 +117,10 @@ class Session:
             from veilgraph.train.encoder import encoded_plan
 
             return encoded_plan(self.public, self.model, self.config, self.streams)
+        if self.described is not None:
+            from veilgraph.train.text import TextPlan
+
+            return TextPlan(self.public, self.model, self.config, self.streams, self.described)
         return OrdinaryPlan(self.public, self.model, self.config, self.streams)
 
     def private_plan(self, public: Graph, epochs: int) -> PrivatePlan:
@@ -117,7 +128,15 @@ class Session:
         from veilgraph.train.private.setup import private_plan
 
         return private_plan(
-            self.graph, public, self.model, self.config, self.streams, self.ledger, self.units, epochs
+            self.graph,
+            public,
+            self.model,
+            self.config,
+            self.streams,
+            self.ledger,
+            self.units,
+            epochs,
+            self.described,
         )
 
 

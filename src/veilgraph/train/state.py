@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -14,6 +15,7 @@ from veilgraph.files import read_tensors, write_tensors
 from veilgraph.load.graph import Graph
 from veilgraph.models.base import Model
 from veilgraph.models.parameters import Parameters
+from veilgraph.models.text.rows import PREFIX as TEXT
 from veilgraph.rng import Streams
 from veilgraph.train import optim
 
@@ -68,8 +70,9 @@ class TrainingState:
         config: TrainConfig,
         streams: Streams,
         private: str | None = None,
+        more: Mapping[str, Tensor] | None = None,
     ) -> TrainingState:
-        """The state before the first step; ``private`` names the optimiser of private steps, if there are any."""
+        """The state before the first step; ``private`` names the optimiser of private steps, ``more`` are weights beside the model's."""
         rng = streams.numpy("init")
         relations = len(graph.relations) * (2 if config.reciprocal else 1)
         p = Parameters(*model.initialise(len(graph.entities), relations, rng), model.weights(rng))
@@ -77,6 +80,7 @@ class TrainingState:
             from veilgraph.train.encoder import encoder_weights
 
             p.weights |= encoder_weights(graph, model, config, rng)
+        p.weights |= more or {}
         optimisers = {
             name: optim.create(config.optimiser or "adagrad", table) for name, table in tables(p).items()
         }
@@ -152,12 +156,12 @@ class TrainingState:
 
 
 def tables(p: Parameters) -> dict[str, Tensor]:
-    """Every learnt tensor by name, as a table; shared weights are one row each."""
-    return {
-        "entities": p.entities,
-        "relations": p.relations,
-        **{f"weights.{name}": w.view(1, -1) for name, w in p.weights.items()},
+    """Every learnt tensor by name, as a table; shared weights are one row each, but for those that descriptions are read with."""
+    weights = {
+        f"weights.{name}": w if name.startswith(TEXT) and w.dim() == 2 else w.view(1, -1)
+        for name, w in p.weights.items()
     }
+    return {"entities": p.entities, "relations": p.relations, **weights}
 
 
 def copy(p: Parameters) -> Parameters:

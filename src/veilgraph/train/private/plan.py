@@ -74,7 +74,7 @@ class PrivatePlan:
         )
         self.mechanism = mechanism(terms, self.clip, noise)
         self.guarantee, self.stages = mechanism.guarantee, Stages.of(config)
-        self.ordinary = OrdinaryPlan(public, model, config, streams) if len(public.train) else None
+        self.ordinary = self._ordinary(public) if len(public.train) else None
         self.objective = (
             self.ordinary.objective if self.ordinary else objective_of(config, len(graph.entities))
         )
@@ -93,6 +93,16 @@ class PrivatePlan:
         self.left: int | None = None  # steps the budget still allows
         self.shown, self.next_look = 0.0, 0.0  # ε as last looked up, and when to look again
         self.seconds = {"sample": 0.0, "gradient": 0.0, "update": 0.0}
+
+    def _ordinary(self, public: Graph) -> OrdinaryPlan:
+        """The plan of what may be read as it is."""
+        return OrdinaryPlan(public, self.model, self.config, self.streams)
+
+    def _tables(
+        self, p: Parameters, optimisers: dict[str, Optimiser]
+    ) -> tuple[Parameters, dict[str, Optimiser]]:
+        """What private steps move, and how."""
+        return p, {name: optimisers[f"private.{name}"] for name in ("entities", "relations")}
 
     # --- the schedule: public ------------------------------------------------------------------------------------
     @property
@@ -245,11 +255,11 @@ class PrivatePlan:
             relation = torch.cat([relation, relation + len(p.relations) // 2])
         read = torch.cat([statements[:, 0], statements[:, 2], wrong.view(-1)])
         drawn = time.perf_counter()
-        self.mechanism.catch_up(p, read, relation)
-        total = self._sum(p, statements, torch.from_numpy(owner), wrong, self.mechanism.into(p, rate))
+        tables, private = self._tables(p, optimisers)
+        self.mechanism.catch_up(tables, read, relation)
+        total = self._sum(p, statements, torch.from_numpy(owner), wrong, self.mechanism.into(tables, rate))
         summed = time.perf_counter()
-        private = {name: optimisers[f"private.{name}"] for name in ("entities", "relations")}
-        self.mechanism.release(p, private, Step(total, wrong.view(-1), rate))
+        self.mechanism.release(tables, private, Step(total, wrong.view(-1), rate))
         ended = time.perf_counter()
         for key, value in (
             ("sample", drawn - began),
@@ -278,7 +288,7 @@ class PrivatePlan:
         for piece in pieces(owner.numpy(), size):
             unit = owner[piece] - owner[piece][0] if self.several else None
             batch = TripleBatch(statements[piece], wrong)
-            parts.append(clipped_sum(self.model, p, batch, unit, self.objective, self.clip, into))
+            parts.append(self._clipped(p, batch, unit, into))
         votes = _votes(statements, owner, self.entities) if self.mechanism.wants_votes else None
         return ClippedSum(
             _joined([part.entities for part in parts], p.entities) if self.clip.entities else None,
@@ -288,6 +298,10 @@ class PrivatePlan:
             torch.cat([part.norms for part in parts]) if parts else torch.empty(0),
             votes,
         )
+
+    def _clipped(self, p: Parameters, batch: TripleBatch, unit: Tensor | None, into: Into) -> ClippedSum:
+        """The clipped sum of one piece."""
+        return clipped_sum(self.model, p, batch, unit, self.objective, self.clip, into)
 
     def ledger_mark(self) -> str:
         """Length and hash of the ledger."""

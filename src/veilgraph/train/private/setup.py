@@ -19,6 +19,7 @@ from veilgraph.load.graph import Graph
 from veilgraph.mark import unknown_relations
 from veilgraph.mark.units import units
 from veilgraph.models.base import Model
+from veilgraph.models.text.rows import Described
 from veilgraph.rng import Streams
 from veilgraph.runs import DELTA
 from veilgraph.train.defaults import complete
@@ -34,6 +35,13 @@ PRIOR_SHARE = 0.7  # of the budget (in zero-concentrated terms) for the prior, w
 LEARN_STEPS, LEARN_SIZE = 8, 0.3  # over all statements, for relations that start at zero
 CORRECT_STEPS, CORRECT_SIZE = 2, 0.01  # over all statements, for what unrestricted ones have taught
 CORRECT_NEGATIVES = 64  # few, because every row that is met takes a whole small step
+TEXT_RATE, TEXT_PASSES, TEXT_SIZE, TEXT_CORRECT = (
+    0.05,
+    15,
+    0.02,
+    0.002,
+)  # descriptions: FB15k-237, seed 0 (docs/text.md)
+TEXT_NEGATIVES, TEXT_WIDTH = 512, 256
 OF_STEPS = (
     "private_steps",
     "mechanism",
@@ -95,7 +103,8 @@ def settled_defaults(
     """Every setting but the noise, for so many units (a noisy number), and the line about the ordinary part."""
     statements = len(public.train) or int(count)
     scorer = models.model_class(config.model)
-    config, line = complete(_defaults(config, graph, public, count), public, scorer, statements)
+    chosen = (_text_defaults if config.text is not None else _defaults)(config, graph, public, count)
+    config, line = complete(chosen, public, scorer, statements)
     refuse(config)
     return config, line
 
@@ -142,6 +151,37 @@ def _defaults(config: TrainConfig, graph: Graph, public: Graph, count: float) ->
     if chosen["order"] == "interleaved":  # averaging would add the noise of all rows at every look
         chosen["averaging"] = config.averaging if config.averaging is not None else 0.0
     if not mixed and config.epochs is None and not alone:
+        chosen["epochs"] = max(1, round(chosen["private_steps"] * rate))
+    return config.with_values(**chosen)
+
+
+def _text_defaults(config: TrainConfig, graph: Graph, public: Graph, count: float) -> TrainConfig:
+    """The same where entities are made from descriptions: a projection and the relations, by many steps of few units.
+
+    Where unrestricted statements have taught them first, steps are smaller.
+    """
+    mixed = len(public.train) > 0
+    rate = config.sample_rate or min(1.0, max(TEXT_RATE, 1024 / count))
+    chosen: dict[str, Any] = {
+        "prior": "none",
+        "delta": config.delta or DELTA,
+        "private_parameters": config.private_parameters or "all",
+        "mechanism": "dense",
+        "clip": config.clip or 1.0,
+        "sample_rate": rate,
+        "private_optimiser": config.private_optimiser or "adam",
+        "private_steps": config.private_steps
+        if config.private_steps is not None
+        else math.ceil(TEXT_PASSES / rate),
+        "private_learning_rate": config.private_learning_rate or (TEXT_CORRECT if mixed else TEXT_SIZE),
+        "private_negatives": config.private_negatives or min(TEXT_NEGATIVES, len(graph.entities) // 2),
+        "shrinkage": config.shrinkage or "none",
+        "order": config.order or ("unrestricted-first" if mixed else "interleaved"),
+        "averaging": config.averaging if config.averaging is not None else 0.0,
+        "regulariser": "none",
+        "text_width": config.text_width or TEXT_WIDTH,
+    }
+    if not mixed and config.epochs is None:
         chosen["epochs"] = max(1, round(chosen["private_steps"] * rate))
     return config.with_values(**chosen)
 
@@ -215,10 +255,16 @@ def private_plan(
     ledger: Ledger,
     count: float,
     epochs: int,
+    described: Described | None = None,
 ) -> PrivatePlan:
     """The plan of a settled configuration, with fresh noise; its private steps are spread over so many epochs."""
     noise = source(
         secure=config.secure_noise, insecure_seed=config.insecure_noise_seed, threads=config.threads or 1
     )
     terms = terms_of(graph, config, count)
-    return PrivatePlan(graph, public, model, config, streams, ledger, terms, noise, epochs)
+    given = (graph, public, model, config, streams, ledger, terms, noise, epochs)
+    if described is not None:
+        from veilgraph.train.private.text import PrivateTextPlan
+
+        return PrivateTextPlan(*given, described=described)
+    return PrivatePlan(*given)

@@ -1,0 +1,45 @@
+"""Texts about entities: «entity, text» lines, plain or gzipped."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+
+import pyarrow as pa
+
+from veilgraph.errors import ReadError
+from veilgraph.load.frames import pl
+from veilgraph.load.graph import Graph
+from veilgraph.load.reader import regular_file
+
+
+def read_descriptions(source: str | Path) -> dict[str, str]:
+    """Entity → text of a two-column file; lines without a text say nothing."""
+    path = regular_file(str(source))
+    try:
+        frame = pl.read_csv(
+            path,
+            separator="\t",
+            has_header=False,
+            quote_char=None,
+            infer_schema=False,
+            truncate_ragged_lines=True,
+            glob=False,
+        )
+    except (pl.exceptions.PolarsError, OSError) as error:
+        raise ReadError(
+            path, f"cannot be read as «entity, text» lines: {str(error).splitlines()[0]}"
+        ) from None
+    if frame.width < 2:
+        raise ReadError(
+            path, f"expected «entity, text» lines with a tab between them, found one column: {frame[0, 0]!r}"
+        )
+    return dict(frame.drop_nulls().select(frame.columns[:2]).iter_rows())
+
+
+def describe(graph: Graph, texts: Mapping[str, str]) -> Graph:
+    """The same graph, its entities described by these texts where they speak of them."""
+    before = [None] * len(graph.entities) if graph.descriptions is None else graph.descriptions.to_pylist()
+    found = [texts.get(name, old) for name, old in zip(graph.entities, before)]
+    return replace(graph, descriptions=pa.array(found, pa.large_string()), source="")

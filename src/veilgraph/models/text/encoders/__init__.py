@@ -1,0 +1,1 @@
+"""How a text becomes numbers, one small file each; a new file is found by itself."""

@@ -1,0 +1,176 @@
+"""Private steps where entities are made from descriptions: what moves is one projection, and the relations.
+
+A row is (1 − gate) · x P + gate · structure, with x the (public) features and a one, and P the projection with its bias. Gates and
+structure rows are learnt from unrestricted statements and held still here. A statement's gradient on P is a sum of few outer products,
+
+    x_head ⊗ g_head + x_tail ⊗ g_tail + u_tail-side ⊗ q_tail-side + u_head-side ⊗ q_head-side,     u = Σ_k a_k x_k over its negatives,
+
+because with a dot product the gradient on a candidate is a number a_k times the query q. Its norm is therefore exact without writing the
+gradient down: ‖Σ_i l_i ⊗ r_i‖² = Σ_ij (l_i · l_j)(r_i · r_j), whatever rows coincide. For distances, where candidates pull in directions
+of their own, the part on negatives is bounded by Σ_k |a_k| ‖x_k‖ times the largest pull (``Similarity.reach``). A unit of several
+statements has at most the sum of their norms. The clipped sum is then the ordinary gradient with every statement's numbers scaled.
+
+Nothing else reads confidential statements: features, negatives and the start of P are functions of public texts and the seed.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor
+
+from veilgraph.models.base import GenericModel, Model
+from veilgraph.models.parameters import Parameters
+from veilgraph.models.similarity import DOT
+from veilgraph.models.text.encoders.base import PROJECTION as OWN
+from veilgraph.models.text.rows import PREFIX, STRUCTURE, Described
+from veilgraph.train.gradients import Objective, Rows, TripleBatch, final_scores
+from veilgraph.train.optim import Optimiser, merge
+from veilgraph.train.plan import OrdinaryPlan
+from veilgraph.train.private.clip import Clip, ClippedSum, Into, factors
+from veilgraph.train.private.plan import PrivatePlan
+from veilgraph.train.text import TextPlan
+
+if TYPE_CHECKING:
+    from veilgraph.load.graph import Graph
+
+PROJECTION = PREFIX + OWN
+
+
+class PrivateTextPlan(PrivatePlan):
+    """A private plan whose first table is the projection."""
+
+    def __init__(self, graph: Graph, *given: Any, described: Described) -> None:
+        self.described = described
+        super().__init__(graph, *given)
+        self.features = torch.cat([described.features, torch.ones(len(described.features), 1)], 1)
+        self.candidates = torch.from_numpy((~graph.held_out).nonzero()[0])
+        self.entities = len(self.candidates)  # negatives are drawn from these
+
+    def _ordinary(self, public: Graph) -> OrdinaryPlan:
+        return TextPlan(public, self.model, self.config, self.streams, self.described)
+
+    def _negatives(self, number: int) -> Tensor:
+        return self.candidates[super()._negatives(number)]
+
+    def _tables(
+        self, p: Parameters, optimisers: dict[str, Optimiser]
+    ) -> tuple[Parameters, dict[str, Optimiser]]:
+        """The projection stands where entity rows usually are."""
+        private = {
+            "entities": optimisers[f"private.weights.{PROJECTION}"],
+            "relations": optimisers["private.relations"],
+        }
+        return Parameters(p.weights[PROJECTION], p.relations), private
+
+    def _clipped(self, p: Parameters, batch: TripleBatch, unit: Tensor | None, into: Into) -> ClippedSum:
+        head, _, tail = batch.triples.unbind(1)
+        ids, place = torch.unique(torch.cat([head, tail, batch.negatives.view(-1)]), return_inverse=True)
+        gate = self.described.gate(ids, p.weights)
+        features = self.features.index_select(0, ids) * (1 - gate)
+        rows = features @ p.weights[PROJECTION]
+        if STRUCTURE in p.weights:
+            rows = rows + gate * p.weights[STRUCTURE].index_select(0, ids)
+        b = len(head)
+        triples = torch.stack([place[:b], batch.triples[:, 1], place[b : 2 * b]], 1)
+        local = TripleBatch(triples, place[2 * b :].view(batch.negatives.shape), batch.weight)
+        return described_sum(
+            self.model, Parameters(rows, p.relations), features, local, unit, self.objective, self.clip
+        )
+
+    def flush(self, p: Parameters) -> None:
+        """All noise is in the tables, and entity rows are made from them."""
+        p.entities.copy_(self.described.every_row(p.weights))
+
+
+def described_sum(
+    model: Model,
+    p: Parameters,
+    features: Tensor,
+    batch: TripleBatch,
+    unit: Tensor | None,
+    objective: Objective,
+    clip: Clip,
+) -> ClippedSum:
+    """As ``clipped_sum``, on the projection: ``p.entities`` are the rows of the batch's entities, ``features`` what they are made from.
+
+    Reads confidential data: the batch. Releases: nothing; the sum is to be noised by a mechanism.
+    """
+    assert not isinstance(model, GenericModel)
+    head_ids, relation, tail_ids = batch.triples.unbind(1)
+    b, (sides, k) = len(head_ids), batch.negatives.shape
+    backward = relation + len(p.relations) // 2 if objective.reciprocal else relation
+    head, tail = (p.entities.index_select(0, ids).requires_grad_() for ids in (head_ids, tail_ids))
+    ahead = p.relations.index_select(0, relation).requires_grad_()
+    behind = p.relations.index_select(0, backward).requires_grad_() if objective.reciprocal else ahead
+    back = model.compose if objective.reciprocal else model.compose_inverse
+    with torch.enable_grad():
+        asked = torch.cat([model.compose(head, ahead), back(tail, behind)])
+    query, target = asked.detach(), torch.cat([tail.detach(), head.detach()])
+    negative_rows = p.entities.index_select(0, batch.negatives.view(-1)).view(sides, k, -1)
+    positive = model.similarity.pairs(query, target)
+    chunked = query.view(sides, -1, query.shape[1])
+    table = model.similarity.table(chunked, negative_rows)
+    scale = None if model.relation_scale is None else model.relation_scale.index_select(0, relation).repeat(2)
+    positive, scores = final_scores(positive, table, scale, p, batch)
+    value, on_positive, on_negative = objective.loss.coefficients(positive, scores.view(2 * b, k))
+    if scale is not None:
+        on_positive, on_negative = on_positive * scale, on_negative * scale.unsqueeze(1)
+
+    weights = on_negative.view(sides, -1, k)
+    on_query = model.similarity.pull_query(chunked, negative_rows, weights, table).reshape(2 * b, -1)
+    on_query = on_query.add_(model.similarity.pull_pairs(query, target, on_positive))
+    on_target = model.similarity.pull_pairs_candidate(query, target, on_positive)
+    leaves = (head, tail, ahead, behind) if objective.reciprocal else (head, tail, ahead)
+    on_head, on_tail, *on_relations = torch.autograd.grad(asked, leaves, on_query, materialize_grads=True)
+    on_head, on_tail = on_head + on_target[b:], on_tail + on_target[:b]
+
+    left = [features.index_select(0, ids) for ids in (head_ids, tail_ids)]
+    right = [on_head, on_tail]
+    negative_features = features.index_select(0, batch.negatives.view(-1)).view(sides, k, -1)
+    more = torch.zeros(b)
+    if clip.entities and model.similarity is DOT:
+        left += [*(weights @ negative_features).view(2, b, -1)]
+        right += [*query.view(2, b, -1)]
+    elif clip.entities:
+        lengths = torch.linalg.vector_norm(negative_features, dim=2)
+        pulls = (weights.abs() @ lengths.unsqueeze(2)).view(2 * b) * model.similarity.reach(query)
+        more = pulls[:b] + pulls[b:]
+    squares = torch.zeros(b)
+    for rows in on_relations if clip.relations else []:
+        squares += rows.square().sum(1)
+    if clip.entities:
+        squares = squares + (_length(left, right) + more).square()
+    norms = squares.sqrt()
+    if unit is not None:  # all statements of a unit together have at most the sum of their norms
+        norms = torch.zeros(int(unit.max()) + 1 if b else 0).index_add_(0, unit, norms)
+    factor = factors(norms, unit, batch, clip).nan_to_num_(0.0)
+
+    entities = relations = None
+    if clip.entities:
+        total = torch.zeros(features.shape[1], query.shape[1], dtype=torch.float64)
+        if model.similarity is not DOT:
+            weights = torch.nan_to_num(weights * factor.repeat(2).view(sides, -1, 1))
+            pulled = model.similarity.pull_candidates(chunked, negative_rows, weights, table)
+            total += negative_features.view(sides * k, -1).double().T @ pulled.reshape(sides * k, -1).double()
+        for one, other in zip(left, right):
+            total += one.double().T @ _scaled(other, factor).double()
+        entities = Rows(torch.arange(len(total)), total)
+    if clip.relations:
+        ids = torch.cat([relation, backward]) if objective.reciprocal else relation
+        moved = torch.cat([_scaled(rows, factor) for rows in on_relations])
+        relations = Rows(*merge(ids, moved.double()))
+    return ClippedSum(entities, relations, clip.norm, float(value.sum()), norms)
+
+
+def _length(left: list[Tensor], right: list[Tensor]) -> Tensor:
+    """``[b]``: the norms of Σ_i left_i ⊗ right_i."""
+    lefts, rights = torch.stack(left, 1), torch.stack(right, 1)
+    products = torch.bmm(lefts, lefts.transpose(1, 2)) * torch.bmm(rights, rights.transpose(1, 2))
+    return products.sum((1, 2)).clamp_(min=0).sqrt_()
+
+
+def _scaled(rows: Tensor, factor: Tensor) -> Tensor:
+    """Rows times their factor; those of factor 0 are not read, whatever they hold."""
+    return torch.where(factor.unsqueeze(1) > 0, rows * factor.unsqueeze(1), torch.zeros(()))
