@@ -9,6 +9,7 @@ import numpy as np
 import torch
 
 from veilgraph.attack.standing import standing
+from veilgraph.experiments.descriptions import degrees, in_batch, novel
 from veilgraph.experiments.federations import counts, federation, listening
 from veilgraph.experiments.labelled import labels
 from veilgraph.load import Graph
@@ -109,4 +110,7 @@ MEASURES: dict[str, Callable[[Any, Graph, dict[str, Any]], dict[str, Any]]] = {
     "listening": listening,
     "counts": counts,
     "labels": labels,
+    "novel": novel,
+    "degrees": degrees,
+    "in_batch": in_batch,
 }

@@ -14,7 +14,7 @@ from veilgraph.models.base import GenericModel, Model
 
 __all__ = ["GenericModel", "Model", "available", "create", "names"]
 
-_NOT_MODELS = ("base", "kernels", "similarity", "parameters", "pykeen_interaction", "prior", "gcn")
+_NOT_MODELS = ("base", "kernels", "similarity", "parameters", "pykeen_interaction", "prior", "gcn", "text")
 
 
 @cache

@@ -15,7 +15,7 @@ from torch import Tensor
 from veilgraph.config import TrainConfig
 from veilgraph.errors import ConfigError, InputError, PrivacyError
 from veilgraph.load.graph import Graph
-from veilgraph.models import text
+from veilgraph.models import model_class, text
 from veilgraph.models.base import Model
 from veilgraph.models.parameters import Parameters
 from veilgraph.models.text.rows import FROZEN, PREFIX, STRUCTURE, Described, read
@@ -72,6 +72,10 @@ def refuse(graph: Graph, config: TrainConfig) -> None:
     encoder = text.encoder(config.text, config.text_vectors)
     if config.encoder is not None:
         raise ConfigError("encoder makes rows from neighbours, text from descriptions: choose one of them.")
+    if config.averaging:
+        raise ConfigError(
+            "averaged rows are not what averaged weights would make of a description: use --averaging 0 with text."
+        )
     if config.model == "marginals":
         raise ConfigError("marginals has no vectors that a description could become: choose another --model.")
     if graph.descriptions is None:
@@ -90,6 +94,11 @@ def refuse(graph: Graph, config: TrainConfig) -> None:
         raise PrivacyError(
             f"{encoder.name} has layers of its own that statements teach, and one statement's part in them has no bound known here. "
             "Use an encoder that is frozen: --text pooled, mean, sentence or autoencoder."
+        )
+    if not model_class(config.model).separable:
+        raise PrivacyError(
+            f"{config.model} is no composition and similarity, and one statement's part in a projection has no bound known here for it. "
+            "Use complex, distmult, rotate, transe or another that veil list models names."
         )
     if config.text_hidden:
         raise PrivacyError(

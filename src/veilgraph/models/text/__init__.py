@@ -6,7 +6,7 @@ encoders   one file each: how a text becomes numbers · rows: from those numbers
 
 from __future__ import annotations
 
-from functools import cache
+import functools
 
 from veilgraph.discover import discover
 from veilgraph.errors import UnknownNameError
@@ -16,7 +16,7 @@ from veilgraph.models.text.encoders.base import TextEncoder
 __all__ = ["TextEncoder", "available", "encoder"]
 
 
-@cache
+@functools.cache
 def available() -> dict[str, type[TextEncoder]]:
     """Every encoder of texts by name."""
     return discover(encoders.__name__, encoders.__path__, TextEncoder)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from dataclasses import replace
+from types import MappingProxyType
 from typing import NamedTuple
 
 import numpy as np
@@ -98,11 +99,13 @@ class PrivatePlan:
         """The plan of what may be read as it is."""
         return OrdinaryPlan(public, self.model, self.config, self.streams)
 
-    def _tables(
-        self, p: Parameters, optimisers: dict[str, Optimiser]
-    ) -> tuple[Parameters, dict[str, Optimiser]]:
-        """What private steps move, and how."""
-        return p, {name: optimisers[f"private.{name}"] for name in ("entities", "relations")}
+    moved = MappingProxyType(
+        {"entities": "entities", "relations": "relations"}
+    )  # tables, by what optimisers call them
+
+    def _tables(self, p: Parameters) -> Parameters:
+        """What private steps move."""
+        return p
 
     # --- the schedule: public ------------------------------------------------------------------------------------
     @property
@@ -255,10 +258,11 @@ class PrivatePlan:
             relation = torch.cat([relation, relation + len(p.relations) // 2])
         read = torch.cat([statements[:, 0], statements[:, 2], wrong.view(-1)])
         drawn = time.perf_counter()
-        tables, private = self._tables(p, optimisers)
+        tables = self._tables(p)
         self.mechanism.catch_up(tables, read, relation)
         total = self._sum(p, statements, torch.from_numpy(owner), wrong, self.mechanism.into(tables, rate))
         summed = time.perf_counter()
+        private = {name: optimisers[f"private.{own}"] for name, own in self.moved.items()}
         self.mechanism.release(tables, private, Step(total, wrong.view(-1), rate))
         ended = time.perf_counter()
         for key, value in (
@@ -289,10 +293,11 @@ class PrivatePlan:
             unit = owner[piece] - owner[piece][0] if self.several else None
             batch = TripleBatch(statements[piece], wrong)
             parts.append(self._clipped(p, batch, unit, into))
+        tables = self._tables(p)
         votes = _votes(statements, owner, self.entities) if self.mechanism.wants_votes else None
         return ClippedSum(
-            _joined([part.entities for part in parts], p.entities) if self.clip.entities else None,
-            _joined([part.relations for part in parts], p.relations) if self.clip.relations else None,
+            _joined([part.entities for part in parts], tables.entities) if self.clip.entities else None,
+            _joined([part.relations for part in parts], tables.relations) if self.clip.relations else None,
             self.clip.norm,
             sum(part.loss for part in parts),
             torch.cat([part.norms for part in parts]) if parts else torch.empty(0),

@@ -62,7 +62,7 @@ def separable_sum(
     with torch.enable_grad():
         asked = torch.cat([model.compose(head, ahead), back(tail, behind)])
     query, target = asked.detach(), torch.cat([tail.detach(), head.detach()])
-    broken = _not_numbers(query)  # a diverged statement must not spread over the shared negatives
+    broken = not_numbers(query)  # a diverged statement must not spread over the shared negatives
     query = query if broken is None else query.masked_fill(broken.unsqueeze(1), 0.0)
     negative_rows = _rows(p.entities, batch.negatives.view(-1)).view(sides, k, -1)
     positive = model.similarity.pairs(query, target)
@@ -126,7 +126,7 @@ def _rows(table: Tensor, ids: Tensor) -> Tensor:
     return table.index_select(0, ids).clamp_(-LARGEST, LARGEST)
 
 
-def _not_numbers(rows: Tensor) -> Tensor | None:
+def not_numbers(rows: Tensor) -> Tensor | None:
     """Which rows are not made of numbers; None if all are."""
     return None if math.isfinite(float(rows.sum())) else ~torch.isfinite(rows).all(1)
 

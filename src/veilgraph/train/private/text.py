@@ -15,6 +15,7 @@ Nothing else reads confidential statements: features, negatives and the start of
 
 from __future__ import annotations
 
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -26,10 +27,11 @@ from veilgraph.models.similarity import DOT
 from veilgraph.models.text.encoders.base import PROJECTION as OWN
 from veilgraph.models.text.rows import PREFIX, STRUCTURE, Described
 from veilgraph.train.gradients import Objective, Rows, TripleBatch, final_scores
-from veilgraph.train.optim import Optimiser, merge
+from veilgraph.train.optim import merge
 from veilgraph.train.plan import OrdinaryPlan
 from veilgraph.train.private.clip import Clip, ClippedSum, Into, factors
 from veilgraph.train.private.plan import PrivatePlan
+from veilgraph.train.private.separable import not_numbers
 from veilgraph.train.text import TextPlan
 
 if TYPE_CHECKING:
@@ -54,15 +56,11 @@ class PrivateTextPlan(PrivatePlan):
     def _negatives(self, number: int) -> Tensor:
         return self.candidates[super()._negatives(number)]
 
-    def _tables(
-        self, p: Parameters, optimisers: dict[str, Optimiser]
-    ) -> tuple[Parameters, dict[str, Optimiser]]:
+    moved = MappingProxyType({"entities": f"weights.{PROJECTION}", "relations": "relations"})
+
+    def _tables(self, p: Parameters) -> Parameters:
         """The projection stands where entity rows usually are."""
-        private = {
-            "entities": optimisers[f"private.weights.{PROJECTION}"],
-            "relations": optimisers["private.relations"],
-        }
-        return Parameters(p.weights[PROJECTION], p.relations), private
+        return Parameters(p.weights[PROJECTION], p.relations)
 
     def _clipped(self, p: Parameters, batch: TripleBatch, unit: Tensor | None, into: Into) -> ClippedSum:
         head, _, tail = batch.triples.unbind(1)
@@ -108,6 +106,8 @@ def described_sum(
     with torch.enable_grad():
         asked = torch.cat([model.compose(head, ahead), back(tail, behind)])
     query, target = asked.detach(), torch.cat([tail.detach(), head.detach()])
+    broken = not_numbers(query)  # a diverged statement must not spread over the shared negatives
+    query = query if broken is None else query.masked_fill(broken.unsqueeze(1), 0.0)
     negative_rows = p.entities.index_select(0, batch.negatives.view(-1)).view(sides, k, -1)
     positive = model.similarity.pairs(query, target)
     chunked = query.view(sides, -1, query.shape[1])
@@ -143,6 +143,8 @@ def described_sum(
     if clip.entities:
         squares = squares + (_length(left, right) + more).square()
     norms = squares.sqrt()
+    if broken is not None:
+        norms = norms.masked_fill(broken[:b] | broken[b:], torch.inf)
     if unit is not None:  # all statements of a unit together have at most the sum of their norms
         norms = torch.zeros(int(unit.max()) + 1 if b else 0).index_add_(0, unit, norms)
     factor = factors(norms, unit, batch, clip).nan_to_num_(0.0)
@@ -165,10 +167,16 @@ def described_sum(
 
 
 def _length(left: list[Tensor], right: list[Tensor]) -> Tensor:
-    """``[b]``: the norms of Σ_i left_i ⊗ right_i."""
+    """``[b]``: the norms of Σ_i left_i ⊗ right_i, never less.
+
+    Terms may cancel, and rounding is a share of the terms, not of their sum: what products of this length can lose in single precision is
+    added to the square. Example: (1) ⊗ (3) + (1) ⊗ (−3) has norm 0, and comes out as a few hundredths of a percent of 6.
+    """
     lefts, rights = torch.stack(left, 1), torch.stack(right, 1)
     products = torch.bmm(lefts, lefts.transpose(1, 2)) * torch.bmm(rights, rights.transpose(1, 2))
-    return products.sum((1, 2)).clamp_(min=0).sqrt_()
+    terms = (torch.linalg.vector_norm(lefts, dim=2) * torch.linalg.vector_norm(rights, dim=2)).sum(1)
+    lost = 2 * (lefts.shape[2] + rights.shape[2]) * torch.finfo(torch.float32).eps
+    return (products.sum((1, 2)).clamp_(min=0) + lost * terms.square()).sqrt_()
 
 
 def _scaled(rows: Tensor, factor: Tensor) -> Tensor:

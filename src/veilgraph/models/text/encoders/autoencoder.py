@@ -11,7 +11,8 @@ from torch.func import functional_call
 from veilgraph.models.text.encoders.base import TextEncoder, Weights
 from veilgraph.models.text.vectors import source
 
-TOKENS, WIDTH, BATCH, STEPS, RATE = 32, 256, 256, 600, 3e-3
+TOKENS, WIDTH, BATCH, PASSES, RATE = 32, 256, 256, 4, 3e-3
+FEWEST = 10  # steps
 
 
 class Autoencoder(TextEncoder):
@@ -27,7 +28,7 @@ class Autoencoder(TextEncoder):
             both = [*reader.parameters(), *writer.parameters()]
             optimiser = torch.optim.Adam(both, lr=RATE)
             with torch.enable_grad():
-                for _ in range(STEPS):
+                for _ in range(max(FEWEST, PASSES * len(tokens) // BATCH)):
                     chosen = torch.randint(len(tokens), (min(BATCH, len(tokens)),))
                     wanted, there = tokens[chosen].float(), mask[chosen].unsqueeze(2)
                     again = writer(reader(wanted, mask[chosen]), wanted)
