@@ -137,6 +137,20 @@ def _pays(event: Mapping[str, Any], multiplier: float) -> bool:
     return bool(sum(part["noise_multiplier"] ** -2 for part in parts) >= (1 - 1e-9) * multiplier**-2)
 
 
+def _also_public(run: Run) -> list[str]:
+    """What a run on descriptions takes as public beside what every run does."""
+    which = run.config.public_descriptions or "all"
+    whose = (
+        "all entities" if which == "all" else f"entities whose names begin with {which.replace(',', ', ')}"
+    )
+    added = sum(int(line.get("added", 0)) for line in run.ledger.lines)
+    return [
+        f"at most {run.facts['per_unit']} statements of a unit are read in a step",
+        f"descriptions of {whose}, read as they are",
+        *([f"descriptions of {added} entities that were added after training"] if added else []),
+    ]
+
+
 def _build(run: Run) -> dict[str, Any]:
     run.require_finished()
     read = "none" if run.guarantee == "none" else "confidential statements were not read"
@@ -147,4 +161,6 @@ def _build(run: Run) -> dict[str, Any]:
         else read,
         **{key: run.facts[key] for key in ("unit", "per_unit", "commitment", "may_be_confidential")},
     }
+    if run.config.text is not None:
+        promise["also_public"] = _also_public(run)
     return certificate.build(run.folder, run.ledger, promise, run.config.delta or DELTA)

@@ -19,10 +19,12 @@ from veilgraph.account.events import nothing
 from veilgraph.account.ledger import Ledger
 from veilgraph.certify import certify, verify
 from veilgraph.errors import InputError, PrivacyError, VerificationError
+from veilgraph.evaluate.describe import describe
 from veilgraph.export import PUBLISHED
 from veilgraph.files import write_tensors
 from veilgraph.load.descriptions import read_descriptions
-from veilgraph.runs import CERTIFICATE, CURATOR, ENTITIES, LEDGER, Run, check_target, write_names
+from veilgraph.load.vocabulary import write_names
+from veilgraph.runs import CERTIFICATE, CURATOR, ENTITIES, LEDGER, VOCABULARY, Run, check_target
 
 
 def extend(
@@ -58,7 +60,7 @@ def extend(
         raise VerificationError(
             f"{opened.folder} does not verify, and is not extended: {'; '.join(held['reasons'])}."
         )
-    rows = opened.describe(list(texts.values()))
+    rows = describe(opened, list(texts.values()))
     target.parent.mkdir(parents=True, exist_ok=True)
     draft = Path(tempfile.mkdtemp(prefix=f".{target.name}-", dir=target.parent))
     try:
@@ -73,7 +75,7 @@ def extend(
         Ledger(draft / LEDGER).charge(nothing(), said, added=len(texts))
         write_tensors(draft / ENTITIES, {"rows": torch.cat([opened.parameters.entities, rows])})
         write_names(
-            draft,
+            draft / VOCABULARY,
             pa.concat_arrays([opened.entities.array, pa.array(list(texts), pa.large_string())]),
             opened.relations.array,
         )

@@ -22,9 +22,9 @@ import os
 import secrets
 import shutil
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -34,12 +34,10 @@ import yaml
 from veilgraph.account.ledger import Ledger
 from veilgraph.commitment import commitment, confidential_relations
 from veilgraph.config import TrainConfig, read_yaml
-from veilgraph.errors import InputError, RunError, UsageError, VerificationError
+from veilgraph.errors import RunError, UsageError, VerificationError
 from veilgraph.files import read_lines, read_parquet, read_tensors, write_json, write_tensors, write_text
 
 if TYPE_CHECKING:
-    from torch import Tensor
-
     from veilgraph.evaluate.ranking import Ranker
     from veilgraph.load.graph import Graph
     from veilgraph.load.vocabulary import Vocabulary
@@ -76,6 +74,8 @@ class Run:
 
         ``open_data`` says that nothing is promised about the graph: its plain fingerprint may then be stored.
         """
+        from veilgraph.load.vocabulary import write_names
+
         path = Path(folder)
         check_target(path)
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -93,7 +93,7 @@ class Run:
                 "may_be_confidential": confidential_relations(graph),
                 **chosen,
             }
-            write_names(draft, graph.entities.array, graph.relations.array)
+            write_names(draft / VOCABULARY, graph.entities.array, graph.relations.array)
             write_json(draft / CURATOR, {"salt": None if open_data else salt})
             (draft / CURATOR).chmod(0o600)
             document = {**facts, "settings": config.as_dict()}
@@ -373,27 +373,6 @@ class Run:
             head = DESCRIBED
         return predict(self, head, relation, tail, describe=describe, top=top, known=known)
 
-    def describe(self, texts: Sequence[str]) -> Tensor:
-        """``[texts, width]``: the rows of entities that were never in the graph, by what these texts say of them."""
-        from veilgraph.models import text
-        from veilgraph.models.text.rows import new_rows
-
-        if self.config.text is None:
-            raise RunError(
-                f"{self.folder} was not trained on descriptions: it knows only the entities of its graph. Train with --text."
-            )
-        if any(not one.strip() for one in texts):
-            raise InputError("a description is empty: there is nothing to tell an entity by.")
-        encoder = text.encoder(self.config.text, self.config.text_vectors)
-        return new_rows(encoder, texts, self.parameters.weights)
-
-    def with_described(self, text: str) -> Parameters:
-        """The learnt tables with one more entity, the last one: the one a text describes."""
-        import torch
-
-        rows = torch.cat([self.parameters.entities, self.describe([text])])
-        return replace(self.parameters, entities=rows)
-
 
 def open_run(folder: str | Path) -> Run:
     """A run folder that exists, to evaluate, query or export."""
@@ -415,14 +394,3 @@ def relative_source(source: str, folder: Path) -> str:
     if not source or "://" in source or source.startswith("builtin:"):
         return source
     return os.path.relpath(Path(source).resolve(), folder.resolve())
-
-
-def write_names(folder: Path, entities: Any, relations: Any) -> None:
-    """The names of the rows, as Arrow arrays."""
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    kinds = ["entity"] * len(entities) + ["relation"] * len(relations)
-    names = pa.concat_arrays([entities, relations])
-    table = pa.table({"kind": pa.array(kinds, pa.string()).dictionary_encode(), "name": names})
-    pq.write_table(table, folder / VOCABULARY, compression="zstd")

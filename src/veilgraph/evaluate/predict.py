@@ -41,7 +41,9 @@ def predict(
         raise UsageError(f"{DESCRIBED} stands for an entity that a text describes: give the text too.")
     parameters, new = run.parameters, len(run.entities)
     if describe is not None:
-        parameters = run.with_described(describe)
+        from veilgraph.evaluate.describe import with_described
+
+        parameters = with_described(run, describe)
     asks = source == DESCRIBED
     source_id, relation_id = new if asks else run.entities.id(str(source)), run.relations.id(relation)
     scores = score_all(

@@ -76,7 +76,7 @@ def in_batch(run: None, graph: Graph, more: Mapping[str, Any]) -> dict[str, Any]
     optimisers = {name: optim.create("adam", table) for name, table in (("p", projection), ("r", relations))}
     train = torch.from_numpy(graph.train.astype(np.int64))
     for _ in range(int(more["epochs"])):
-        for chosen in torch.from_numpy(rng.permutation(len(train))).split(BATCH):
+        for chosen in torch.split(torch.from_numpy(rng.permutation(len(train))), BATCH):
             statements = train[chosen]
             ids, place = torch.unique(statements[:, [0, 2]].T.reshape(-1), return_inverse=True)
             own, b = features[ids], len(statements)
@@ -86,7 +86,7 @@ def in_batch(run: None, graph: Graph, more: Mapping[str, Any]) -> dict[str, Any]
                 model, Parameters(own @ projection, relations), own, batch, None, objective, clip
             )
             for name, table, rows in (("p", projection, found.entities), ("r", relations, found.relations)):
-                assert rows is not None
+                assert rows is not None and rows.ids is not None
                 out = torch.from_numpy(noise.normal(*table.shape)).mul_(float(more["noise"]))
                 out.index_add_(0, rows.ids, rows.values)
                 optimisers[name].update(table, None, out.div_(b).float(), RATE)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -85,3 +86,17 @@ class Vocabulary(Sequence[str]):
         if len(inside) > 20_000 and words:
             inside = inside.filter(pc.match_substring(inside, max(words, key=len), ignore_case=True))
         return difflib.get_close_matches(name, inside[:20_000].to_pylist(), n=limit, cutoff=0.4)
+
+
+def write_names(path: Path, entities: Any, relations: Any) -> None:
+    """The names of a run's rows, given as Arrow arrays, into one Parquet file."""
+    import pyarrow.parquet as pq
+
+    kinds = ["entity"] * len(entities) + ["relation"] * len(relations)
+    table = pa.table(
+        {
+            "kind": pa.array(kinds, pa.string()).dictionary_encode(),
+            "name": pa.concat_arrays([entities, relations]),
+        }
+    )
+    pq.write_table(table, path, compression="zstd")

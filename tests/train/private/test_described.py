@@ -93,4 +93,3 @@ def test_a_statement_that_diverged_counts_nothing() -> None:
     found = described_sum(model, p, features, private_batch(chunk=12), None, objective, Clip(1.0))
     assert torch.isfinite(found.entities.values).all()
     assert torch.isfinite(found.relations.values).all()
-

@@ -170,7 +170,8 @@ def _text_defaults(config: TrainConfig, graph: Graph, public: Graph, count: floa
         if config.private_steps is not None
         else math.ceil(TEXT_PASSES / rate),
         "private_learning_rate": config.private_learning_rate or (TEXT_CORRECT if mixed else TEXT_SIZE),
-        "private_negatives": config.private_negatives or min(TEXT_NEGATIVES, len(graph.entities) // 2),
+        "private_negatives": config.private_negatives
+        or max(1, min(TEXT_NEGATIVES, int((~graph.held_out).sum()) // 2)),
         "shrinkage": config.shrinkage or "none",
         "order": config.order or ("unrestricted-first" if mixed else "interleaved"),
         "averaging": config.averaging if config.averaging is not None else 0.0,
