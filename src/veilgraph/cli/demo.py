@@ -52,6 +52,11 @@ def show(result: dict[str, Any]) -> None:
         ("membership attack", "AUC (0.5 is a coin)", "found at 1 % false alarms"),
         [(name, found["auc"], found["tpr@fpr=0.01"]) for name, found in result["attacks"].items()],
     )
+    new = result["newcomers"]
+    table(
+        (f"{new['new']} new diseases, by their descriptions", "MRR", "by chance"),
+        [(name, m["mrr"], m["chance"]) for name, m in new["relations"].items()],
+    )
     out.print(result["certificate"], markup=False)
     audited = result["audit"]
     facts(

@@ -86,7 +86,8 @@ def in_batch(run: None, graph: Graph, more: Mapping[str, Any]) -> dict[str, Any]
                 model, Parameters(own @ projection, relations), own, batch, None, objective, clip
             )
             for name, table, rows in (("p", projection, found.entities), ("r", relations, found.relations)):
-                assert rows is not None and rows.ids is not None
+                assert rows is not None
+                assert rows.ids is not None
                 out = torch.from_numpy(noise.normal(*table.shape)).mul_(float(more["noise"]))
                 out.index_add_(0, rows.ids, rows.values)
                 optimisers[name].update(table, None, out.div_(b).float(), RATE)

@@ -13,7 +13,9 @@ from veilgraph.errors import UsageError
 from veilgraph.load import check, load, save, split
 from veilgraph.mark import mark, summarise
 from veilgraph.report.findings import find
+from veilgraph.report.newcomers import introduce, section
 from veilgraph.report.runs import write
+from veilgraph.runs import Run
 from veilgraph.train import train
 
 CONFIDENTIAL = ("hasDiagnosis", "hasFinding", "hasSymptom", "takes", "mayBenefitFrom")
@@ -44,7 +46,7 @@ def tell(
         )
     models.model_class(model)
     began = time.perf_counter()
-    note(f"1/7  A hospital of {patients:,} patients is made up.")
+    note(f"1/8  A hospital of {patients:,} patients is made up.")
     whole = load("builtin:hospital", patients=patients, seed=seed)
     if replaced:
         shutil.rmtree(folder)
@@ -55,15 +57,15 @@ def tell(
     save(whole.with_marks(mark(whole, relations=CONFIDENTIAL)), folder / "graph")
     graph = load(folder / "graph")
     marked = summarise(graph)
-    note(f"2/7  What patients have and take is confidential: {marked['confidential']:,} statements.")
+    note(f"2/8  What patients have and take is confidential: {marked['confidential']:,} statements.")
     settings: dict[str, Any] = {
         "model": model,
         "seed": seed,
         **({"epochs": epochs} if epochs is not None else {}),
     }
-    note("3/7  Training without privacy.")
+    note("3/8  Training without privacy.")
     plain = train(graph, out=folder / "run", listener=listener, **settings)
-    note(f"4/7  Training with privacy, ε = {epsilon:g}.")
+    note(f"4/8  Training with privacy, ε = {epsilon:g}.")
     private = train(
         graph,
         out=folder / "private-run",
@@ -72,15 +74,27 @@ def tell(
         **settings,
     )
     note(f"     {private.certificate['statement']}")
-    note("5/7  Asking the private run about one patient.")
+    note("5/8  Asking the private run about one patient.")
     head = f"patient/{min(17, patients - 1)}"
     answers = {f"{head} {relation} ?": private.predict(head, relation, top=3) for relation in QUESTIONS}
     note(
-        f"6/7  Ranking held-out facts, attacking both runs, auditing the private one with {canaries:,} canaries."
+        f"6/8  Ranking held-out facts, attacking both runs, auditing the private one with {canaries:,} canaries."
     )
     found = find([private, plain], graph=graph, canaries=canaries, note=lambda text: note(f"     {text}"))
-    note("7/7  Writing the report.")
-    report = write(found, folder / "report.html")
+    note(
+        "7/8  Keeping a tenth of the diseases from a private training on descriptions, and asking about them."
+    )
+    new = introduce(
+        graph,
+        folder / "described-run",
+        kind="disease/",
+        relations=("belongsTo", "treatedWith"),
+        listener=listener,
+        epsilon=epsilon,
+        seed=seed,
+    )
+    note("8/8  Writing the report.")
+    report = write(found, folder / "report.html", more=[section(new, Run.open(folder / "described-run"))])
     return {
         "run": str(plain.folder),
         "private_run": str(private.folder),
@@ -95,6 +109,7 @@ def tell(
             for name, attacked in found.attacks.items()
         },
         "audit": found.audited,
+        "newcomers": new,
         "answers": answers,
         "certificate": private.certificate["statement"],
         "epsilon": private.epsilon,

@@ -51,7 +51,7 @@ def report(
     return write(found, Path(out) if out is not None else first.folder / f"report.{format}", format)
 
 
-def write(found: Findings, path: Path, format: str = "html") -> Path:
+def write(found: Findings, path: Path, format: str = "html", more: Sequence[Section] = ()) -> Path:
     """Write findings down."""
     sections = [
         _promise(found.run),
@@ -60,6 +60,7 @@ def write(found: Findings, path: Path, format: str = "html") -> Path:
         _utility(found),
         _curves(found),
         _attacks(found),
+        *more,
         _map(found.run, found.graph),
         _details(found.run),
     ]
