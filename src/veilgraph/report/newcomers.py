@@ -83,7 +83,8 @@ def section(found: dict[str, Any], run: Run) -> Section:
         [
             Words(
                 f"{found['new']} of the graph's {kind}s were kept from a training on descriptions ({promised}), with every statement "
-                f"about them. Their descriptions alone say where they belong. (It is one more run on the same graph: what runs promise adds up.) One of them: «{example['text']}»"
+                "about them. Their descriptions alone say where they belong. (It is one more run on the same graph: what runs promise "
+                f"adds up.) One of them: «{example['text']}»"
             ),
             Grid(("asked about it", "best three answers"), answers),
             Grid(("relation", "facts", "MRR", "among the first three", "MRR by chance", "better by"), rows),
