@@ -22,7 +22,7 @@ NEW = {"epochs": 8, "schedule": "linear", "validate_every": 0}
 OWN: dict[str, dict[str, Any]] = {
     "dkrl": {"dimension": 64, "negatives": 256, "epochs": 3},  # its convolutions take most of the time
 }
-ENCODERS = ("sentence", "pooled", "mean", "dkrl", "autoencoder")
+ENCODERS = ("joined", "sentence", "pooled", "mean", "dkrl", "autoencoder")
 STATED = {"batch": 64, "epochs": 15, "statements": 215_082}  # of the published DP simulation
 PRIVATE = {"public_descriptions": "all"}
 
@@ -101,7 +101,7 @@ class Private(_OfSplits):
     ]
 
     def _cases(self, scale: Scale) -> list[tuple[str, str, float | None]]:
-        encoders = scale.pick(("pooled",), ("sentence", "pooled"))
+        encoders = scale.pick(("pooled",), ("joined", "sentence"))
         cases: list[tuple[str, str, float | None]] = [("no privacy", encoder, None) for encoder in encoders]
         for epsilon in scale.pick((1.0,), (1.0, 4.0)):
             cases += [("sound", encoder, epsilon) for encoder in encoders]
@@ -170,9 +170,9 @@ class Gate(Experiment):
             "model": "complex", "dimension": 256, "candidates": "sampled", "negatives": 1024, "loss": "softmax", "regulariser": "none",
             "optimiser": "adam", "learning_rate": 0.002, "averaging": 0.0, "dropout": 0.0,
         },
-        "text only": {"text": "sentence", "text_mix": "text"},
-        "half and half": {"text": "sentence", "text_mix": "average"},
-        "learnt gate": {"text": "sentence", "text_mix": "learnt"},
+        "text only": {"text": "joined", "text_mix": "text"},
+        "half and half": {"text": "joined", "text_mix": "average"},
+        "learnt gate": {"text": "joined", "text_mix": "learnt"},
     }  # fmt: skip
 
     def jobs(self, graphs: Mapping[str, Graph], scale: Scale) -> dict[str, Job]:
