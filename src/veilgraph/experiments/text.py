@@ -101,7 +101,7 @@ class Private(_OfSplits):
     ]
 
     def _cases(self, scale: Scale) -> list[tuple[str, str, float | None]]:
-        encoders = scale.pick(("pooled",), ("joined", "sentence"))
+        encoders = scale.pick(("pooled",), ("joined", "pooled"))
         cases: list[tuple[str, str, float | None]] = [("no privacy", encoder, None) for encoder in encoders]
         for epsilon in scale.pick((1.0,), (1.0, 4.0)):
             cases += [("sound", encoder, epsilon) for encoder in encoders]

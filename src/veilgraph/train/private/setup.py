@@ -35,8 +35,8 @@ PRIOR_SHARE = 0.7  # of the budget (in zero-concentrated terms) for the prior, w
 LEARN_STEPS, LEARN_SIZE = 8, 0.3  # over all statements, for relations that start at zero
 CORRECT_STEPS, CORRECT_SIZE = 2, 0.01  # over all statements, for what unrestricted ones have taught
 CORRECT_NEGATIVES = 64  # few, because every row that is met takes a whole small step
-TEXT_RATE, TEXT_PASSES = 0.05, 20  # descriptions: chosen on FB15k-237, inductive split 0
-TEXT_SIZE, TEXT_CORRECT = 0.02, 0.002  # where nothing is unrestricted, and after unrestricted statements
+TEXT_RATE, TEXT_PASSES = 0.025, 20  # descriptions: chosen on FB15k-237, inductive split 0
+TEXT_SIZE, TEXT_CORRECT = 0.015, 0.002  # where nothing is unrestricted, and after unrestricted statements
 TEXT_NEGATIVES, TEXT_WIDTH = 512, 256
 OF_STEPS = (
     "private_steps",
