@@ -55,7 +55,10 @@ def verify(run: Run, graph: str | Path | Graph | None = None) -> dict[str, Any]:
 
 
 def _uncharged(run: Run) -> list[str]:
-    """What the folder shows was done but the ledger does not charge."""
+    """What the folder shows was done but the ledger does not charge, or does not say."""
+    said = int(run.facts["entities"]) + _added(run)
+    if len(run.entities) != said:
+        return [f"there are {len(run.entities):,} entities, but training and ledger speak of {said:,}"]
     if not run.config.private:
         return []
     from veilgraph.account.epsilon import COARSE, spent
@@ -137,16 +140,27 @@ def _pays(event: Mapping[str, Any], multiplier: float) -> bool:
     return bool(sum(part["noise_multiplier"] ** -2 for part in parts) >= (1 - 1e-9) * multiplier**-2)
 
 
+def _added(run: Run) -> int:
+    """How many entities were added after training, by the ledger."""
+    found = [line["added"] for line in run.ledger.lines if "added" in line]
+    return sum(n for n in found if isinstance(n, int) and n > 0)
+
+
 def _also_public(run: Run) -> list[str]:
     """What a run on descriptions takes as public beside what every run does."""
-    which = run.config.public_descriptions or "all"
+    from veilgraph.train.text import public_names
+
+    starts = public_names(run.config)
     whose = (
-        "all entities" if which == "all" else f"entities whose names begin with {which.replace(',', ', ')}"
+        "all entities"
+        if starts is None
+        else f"entities whose names begin with {', '.join(starts) or 'nothing'}"
     )
-    added = sum(int(line.get("added", 0)) for line in run.ledger.lines)
+    added, held = _added(run), int(run.facts.get("held_out", 0))
     return [
         f"at most {run.facts['per_unit']} statements of a unit are read in a step",
         f"descriptions of {whose}, read as they are",
+        *([f"which {held} entities the split kept from training"] if held else []),
         *([f"descriptions of {added} entities that were added after training"] if added else []),
     ]
 

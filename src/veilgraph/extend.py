@@ -45,6 +45,13 @@ def extend(
         raise InputError(
             f"{entities} describes no entity: expected «entity, text» lines with a tab between them."
         )
+    strange = [
+        name for name in texts if not isinstance(name, str) or not name.isprintable() or not name.strip()
+    ]
+    if strange:
+        raise InputError(
+            f"{strange[0]!r} is no name of an entity: names are words without tabs or line breaks."
+        )
     there = [name for name, place in zip(texts, opened.entities.places(texts)) if place >= 0]
     if there:
         raise InputError(

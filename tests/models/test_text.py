@@ -96,6 +96,8 @@ def test_word_vectors_from_a_file(tmp_path: Path) -> None:
     ("name", "content", "said"),
     [
         ("a.txt", "fever 1 0\ndrug 0\n", "line 2 of .*expected 2 numbers"),
+        ("e.txt", "fever 1 nan\n", "ordinary size"),
+        ("f.txt", "fever\n", "a word and"),
         ("b.txt", "fever one two\n", "line 1 of .*a word and its numbers"),
         ("c.txt", "", "no word vector"),
         ("d.pt", "x", "is a pickle"),

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 import torch
 
-from veilgraph.certify import verify
+from veilgraph.certify import certify, verify
 from veilgraph.errors import InputError, PrivacyError, RunError, VerificationError
 from veilgraph.extend import extend
 from veilgraph.load import Graph
@@ -98,6 +98,65 @@ def test_descriptions_that_are_not_public_are_not_read(hospital: Graph, tmp_path
     assert not torch.equal(found[0].entities, found[2].entities)
 
 
+def test_dropping_reads_no_description_that_is_not_public(hospital: Graph, tmp_path: Path) -> None:
+    """Its promise is ε = 0: what it reads must be public."""
+    graph = hospital.with_marks(mark(hospital, relations=["hasDiagnosis"]))
+    texts = np.array(graph.descriptions.to_pylist(), dtype=object)
+    texts[[i for i, name in enumerate(graph.entities) if name.startswith("drug/")]] = "a secret"
+    changed = replace(graph, descriptions=pa.array(texts.tolist(), pa.large_string()))
+    settings = {"text": "mean", "dimension": 8, "epochs": 1, "threads": 1, "drop_confidential": True}
+    with pytest.raises(PrivacyError, match="--public-descriptions"):
+        train(graph, out=tmp_path / "none", **settings)
+    runs = [
+        train(g, out=tmp_path / name, public_descriptions="disease/", **settings)
+        for name, g in (("one", graph), ("other", changed))
+    ]
+    assert runs[0].epsilon == 0
+    assert torch.equal(runs[0].parameters.entities, runs[1].parameters.entities)
+    assert any("begin with disease/" in line for line in runs[0].certificate["public"])
+
+
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        ({"public_descriptions": " , "}, "how names begin"),
+        ({"public_descriptions": "nobody/"}, "how names begin"),
+        ({"text_vectors": "absent"}, "no such vectors"),
+        ({"text": "sentence", "text_vectors": "wordllama"}, "whole sentences"),
+    ],
+)
+def test_bad_settings_are_found_before_anything_is_charged(
+    more: dict[str, object], said: str, hospital: Graph, tmp_path: Path
+) -> None:
+    with pytest.raises(InputError, match=said):
+        train(all_confidential(hospital), out=tmp_path / "run", **{**QUICK, **more})
+    assert not (tmp_path / "run").exists()
+
+
+def test_who_the_split_held_out_is_in_the_certificate(hospital: Graph, tmp_path: Path) -> None:
+    from veilgraph.load import split
+
+    graph = split(all_confidential(hospital), valid=0.05, test=0.05, mode="entities")
+    run = train(graph, out=tmp_path / "run", **QUICK)
+    count = int(graph.held_out.sum())
+    assert f"which {count} entities the split kept from training" in run.certificate["public"]
+
+
+def test_a_run_on_descriptions_can_be_audited(private: Run) -> None:
+    from veilgraph.attack import audit
+
+    found = audit(private, canaries=40)
+    assert found["verdict"] == "consistent"
+
+
+def test_no_federation_of_descriptions(hospital: Graph, tmp_path: Path) -> None:
+    from veilgraph.errors import ConfigError
+    from veilgraph.train import begin
+
+    with pytest.raises(ConfigError, match="federation"):
+        begin(all_confidential(hospital), out=tmp_path / "run", in_rounds=True, **QUICK)
+
+
 @pytest.mark.parametrize(
     ("more", "said"),
     [
@@ -129,6 +188,9 @@ def test_a_killed_run_goes_on_with_its_ledger(hospital: Graph, tmp_path: Path) -
     with pytest.raises(Stop):
         train(graph, out=tmp_path / "run", listener=listener, checkpoint_seconds=0.0, **QUICK)
     spent = len(Run.open(tmp_path / "run").ledger.lines)
+    other = replace(graph, descriptions=pa.array(["x"] * len(graph.entities), pa.large_string()))
+    with pytest.raises(RunError, match="other descriptions"):
+        resume(tmp_path / "run", graph=other)
     run = resume(tmp_path / "run", graph=graph)
     assert len(run.ledger.lines) >= spent
     assert run.epsilon is not None
@@ -159,6 +221,11 @@ def test_an_extension_costs_nothing_and_says_so(private: Run, tmp_path: Path) ->
     asked = more.predict(head="disease/new", relation="belongsTo", top=3)
     described = private.predict(describe=NEW["disease/new"], relation="belongsTo", top=3)
     assert [a["entity"] for a in asked] == [a["entity"] for a in described]
+    cut = shutil.copytree(more.folder, tmp_path / "cut")
+    lines = (cut / "ledger.jsonl").read_text(encoding="utf-8").splitlines()
+    (cut / "ledger.jsonl").write_text("\n".join(lines[:-1]) + "\n", encoding="utf-8")
+    with pytest.raises(VerificationError, match="speak of"):
+        certify(Run.open(cut))
     again = extend(more, {"ward/new": "The new ward."}, out=tmp_path / "again", public=True)
     assert again["epsilon"] == private.epsilon
     assert len(Run.open(tmp_path / "again").entities) == len(before) + 3
@@ -171,6 +238,9 @@ def test_an_extension_that_would_not_hold_is_refused(private: Run, hospital: Gra
         extend(private, {"drug/new": "x", private.entities[0]: "y"}, out=tmp_path / "more", public=True)
     with pytest.raises(InputError, match="empty"):
         extend(private, {"drug/new": " "}, out=tmp_path / "more", public=True)
+    for name in ("", "a\tb", "a\nb"):
+        with pytest.raises(InputError, match="no name of an entity"):
+            extend(private, {name: "x"}, out=tmp_path / "more", public=True)
     with pytest.raises(InputError, match="no such file"):
         extend(private, tmp_path / "absent.tsv", out=tmp_path / "more", public=True)
     (tmp_path / "one.tsv").write_text("only names\n", encoding="utf-8")

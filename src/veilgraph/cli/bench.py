@@ -23,6 +23,7 @@ SCRIPTS = (
     "federate",
     "network",
     "convolution",
+    "descriptions",
 )
 
 

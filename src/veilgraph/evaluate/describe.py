@@ -12,6 +12,7 @@ from torch import Tensor
 from veilgraph.errors import InputError, RunError
 from veilgraph.models import text
 from veilgraph.models.text.rows import new_rows
+from veilgraph.models.text.vectors import clean, source
 
 if TYPE_CHECKING:
     from veilgraph.models.parameters import Parameters
@@ -24,9 +25,15 @@ def describe(run: Run, texts: Sequence[str]) -> Tensor:
         raise RunError(
             f"{run.folder} was not trained on descriptions: it knows only the entities of its graph. Train with --text."
         )
-    if any(not one.strip() for one in texts):
+    if any(not isinstance(one, str) or not clean(one) for one in texts):
         raise InputError("a description is empty: there is nothing to tell an entity by.")
-    return new_rows(text.encoder(run.config.text, run.config.text_vectors), texts, run.parameters.weights)
+    encoder = text.encoder(run.config.text, run.config.text_vectors)
+    now, then = source(encoder.vectors).identity, run.facts.get("vectors")
+    if now != then:
+        raise RunError(
+            f"{run.folder} was trained on vectors of {then}, here are those of {now}: what was learnt does not fit them."
+        )
+    return new_rows(encoder, [clean(one) for one in texts], run.parameters.weights)
 
 
 def with_described(run: Run, words: str) -> Parameters:

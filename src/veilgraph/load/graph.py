@@ -115,7 +115,12 @@ class Graph:
     def held_out(self) -> np.ndarray:
         """Which entities the split kept from training on purpose, ``[entities]``."""
         found = np.zeros(len(self.entities), bool)
-        found[list(self.extra.get(HELD_OUT, ()))] = True
+        ids = np.asarray(self.extra.get(HELD_OUT, ()), np.int64)
+        if len(ids) and (ids.min() < 0 or ids.max() >= len(found)):
+            raise InputError(
+                "the graph's list of entities held out names ids that it does not have: load it again."
+            )
+        found[ids] = True
         return found
 
     @cached_property

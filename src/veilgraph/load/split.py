@@ -24,8 +24,9 @@ def split(
     kept for its names. (An unmarked one keeps names by any statement: mark before splitting, or take the split as given.)
     ``entities`` holds *entities* out: valid and test get the statements of entities that train never sees; every relation
     still keeps a statement in train. ``inductive`` does so by the published rule, under which nobody who stays is left
-    without neighbours and relations stay common (load/inductive.py). Both say who was held out in ``extra``, and read only
-    unrestricted statements of a marked graph to choose them. ``latest`` holds out the last statements of each head (a user, say) of
+    without neighbours and relations stay common (load/inductive.py). Both say who was held out in ``extra``,
+    where it is public, and read only unrestricted statements of a marked graph to choose them: mark before splitting.
+    ``latest`` holds out the last statements of each head (a user, say) of
     the commonest relation, in the order they were read: the future, where a source is in the order of time.
     """
     if not (0 <= valid < 1 and 0 <= test < 1 and valid + test < 1):

@@ -12,7 +12,7 @@ from veilgraph.account.events import non_private, nothing
 from veilgraph.account.ledger import Ledger
 from veilgraph.certify import certify
 from veilgraph.config import PRIVATE_ONLY, TEXT, TrainConfig
-from veilgraph.errors import InputError, PrivacyError, RunError, UsageError
+from veilgraph.errors import ConfigError, InputError, PrivacyError, RunError, UsageError
 from veilgraph.files import read_tensors
 from veilgraph.load import Graph, load
 from veilgraph.load.marks import Marks
@@ -98,6 +98,11 @@ def begin(
         from veilgraph.train.text import refuse as refuse_text
 
         refuse_text(graph, config)
+        if config.text is not None and in_rounds:
+            raise ConfigError(
+                "rows made from descriptions are not shared in a federation: each client's projection makes its own, and a server could "
+                "tell entities by their (public) texts. Leave --text out."
+            )
     if config.task == "labels" and config.drop_confidential:
         raise PrivacyError(
             "task labels reads labels as they are, and drop_confidential promises: use veil classify."
@@ -121,7 +126,7 @@ def begin(
             from veilgraph.train.private.setup import settle as settle_privately
 
             settled, count, line = settle_privately(graph, public, config, ledger)
-            facts = {"statements": len(public.train), "units": round(count, 1)}
+            facts: dict[str, Any] = {"statements": len(public.train), "units": round(count, 1)}
         else:
             settled, line = complete(config, public, scorer)
             facts = {"statements": len(public.train)}
@@ -131,6 +136,10 @@ def begin(
         refuse(models.create(settled.model, settled.dimension or 1, norm=settled.norm), settled)
         if explain is not None:
             explain(line)
+        if settled.text is not None:
+            from veilgraph.train.text import digest
+
+            facts |= {**digest(graph, settled), "held_out": int(graph.held_out.sum())}
         if in_rounds:  # which may be over before all steps are taken
             facts["in_rounds"] = True
         if one_of_several:
@@ -173,6 +182,13 @@ def resume(
 
 
 def _finish(run: Run, graph: Graph, listener: Listener | None, seconds: float) -> Run:
+    if run.config.text is not None:
+        from veilgraph.train.text import digest
+
+        if digest(graph, run.config) != {key: run.facts.get(key) for key in ("descriptions", "vectors")}:
+            raise RunError(
+                f"{run.folder} was begun with other descriptions, or other vectors of them: what was learnt would not fit."
+            )
     with run.locked():
         run.forget_after(_checkpoint_epoch(run))
         state, model = run_training(

@@ -6,6 +6,7 @@ those of any training; ``p.entities`` holds the rows that are made from them, br
 
 from __future__ import annotations
 
+import hashlib
 import time
 
 import numpy as np
@@ -19,6 +20,7 @@ from veilgraph.models import model_class, text
 from veilgraph.models.base import Model
 from veilgraph.models.parameters import Parameters
 from veilgraph.models.text.rows import FROZEN, PREFIX, STRUCTURE, Described, read
+from veilgraph.models.text.vectors import SentenceFolder, source
 from veilgraph.rng import Streams
 from veilgraph.train import negatives
 from veilgraph.train.gradients import QueryBatch, TripleBatch
@@ -31,10 +33,31 @@ HIDE = 0.3  # share of rows that are their description alone in a step, so that 
 def texts_of(graph: Graph, config: TrainConfig) -> list[str]:
     """What is read about each entity: its description, or its name where it has none or it is not public."""
     found = [None] * len(graph.entities) if graph.descriptions is None else graph.descriptions.to_pylist()
-    if config.private and config.public_descriptions not in (None, "all"):
-        starts = tuple(part.strip() for part in config.public_descriptions.split(",") if part.strip())
+    starts = public_names(config)
+    if starts is not None:
         found = [text if name.startswith(starts) else None for name, text in zip(graph.entities, found)]
     return [text or plain(name) for name, text in zip(graph.entities, found)]
+
+
+def public_names(config: TrainConfig) -> tuple[str, ...] | None:
+    """How the names of entities begin whose descriptions may be read; None: all may. Where nothing is promised, all are."""
+    if not promises(config) or (config.public_descriptions or "").strip().lower() == "all":
+        return None
+    return tuple(part.strip() for part in (config.public_descriptions or "").split(",") if part.strip())
+
+
+def promises(config: TrainConfig) -> bool:
+    """Whether something is promised about the graph: with noise, or by not reading what is confidential."""
+    return config.private or config.drop_confidential
+
+
+def digest(graph: Graph, config: TrainConfig) -> dict[str, str]:
+    """What a run remembers of the texts it read and of where their vectors came from: another one makes other rows."""
+    read = hashlib.sha256("\0".join(texts_of(graph, config)).encode("utf-8", errors="replace")).hexdigest()
+    return {
+        "descriptions": read,
+        "vectors": source(text.encoder(config.text or "", config.text_vectors).vectors).identity,
+    }
 
 
 def plain(name: str) -> str:
@@ -83,13 +106,29 @@ def refuse(graph: Graph, config: TrainConfig) -> None:
             f"{graph.source or 'the graph'} describes no entity. Load it with --descriptions FILE («entity, text» lines), or from RDF with "
             "rdfs:comment."
         )
-    if not config.private:
+    opened = source(encoder.vectors)  # before anything is charged: vectors that cannot be read are found here
+    if encoder.of_sentences and not isinstance(opened, SentenceFolder):
+        raise ConfigError(
+            f"{encoder.name} reads whole sentences, and {encoder.vectors} has vectors of words: use --text pooled, or another source."
+        )
+    if not promises(config):
         return
+    starts = public_names(config)
+    if (
+        starts is not None
+        and config.public_descriptions is not None
+        and not any(n.startswith(starts) for n in graph.entities)
+    ):
+        raise ConfigError(
+            f"public_descriptions is all, or how names begin, with commas; no entity's begins as {config.public_descriptions!r} says."
+        )
     if config.public_descriptions is None:
         raise PrivacyError(
             "descriptions are read as they are, without noise: nothing is promised about them. If they are public, say "
             "--public-descriptions all; if only some are, give how their names begin (disease/,drug/), and the others are not read."
         )
+    if not config.private:
+        return
     if encoder.layers:
         raise PrivacyError(
             f"{encoder.name} has layers of its own that statements teach, and one statement's part in them has no bound known here. "

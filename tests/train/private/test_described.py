@@ -86,6 +86,32 @@ def test_terms_that_cancel_are_not_under_estimated() -> None:
     assert (_length([left, left], [right, -other]) >= true * (1 - 1e-6)).all()
 
 
+@pytest.mark.parametrize("name", ["complex", "distmult", "transe", "rotate"])
+@pytest.mark.parametrize("norm", [1, 2])
+@pytest.mark.parametrize("size", [1e19, 1e30, 3e38])
+def test_rows_of_any_size_mark_nobody(name: str, norm: int, size: float) -> None:
+    """A row beyond all measure: with or without one statement about it, the sum is made of numbers within a clip of each other."""
+    model, p, features = made(name, norm, True)
+    batch = private_batch(chunk=12)
+    p.entities[batch.triples[2, 0]] = size
+    p.entities[batch.negatives[0, 0]] = -size
+    objective = Objective(Loss("softmax", 1.0, 1.0, ENTITIES), "none", 0.0, True)
+    sums = []
+    for kept in (torch.ones(12, dtype=torch.bool), torch.arange(12) != 2):
+        part = TripleBatch(batch.triples[kept], batch.negatives)
+        found = described_sum(model, p, features, part, None, objective, Clip(1.0))
+        sums.append(
+            torch.cat(
+                [
+                    dense(found.entities, torch.zeros(WIDTH, 8)).flatten(),
+                    dense(found.relations, p.relations).flatten(),
+                ]
+            )
+        )
+    assert torch.isfinite(torch.cat(sums)).all()
+    assert (sums[0].double() - sums[1].double()).norm() <= 1 + 1e-6
+
+
 def test_a_statement_that_diverged_counts_nothing() -> None:
     model, p, features = made("transe", 2, True)
     p.entities[private_batch().triples[1, 0]] = torch.nan

@@ -11,8 +11,9 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import numpy as np
+import pyarrow as pa
 
-from veilgraph.load.graph import Graph
+from veilgraph.load.graph import HELD_OUT, Graph
 from veilgraph.load.marks import Marks
 from veilgraph.load.vocabulary import Vocabulary
 from veilgraph.mark import may_be_confidential
@@ -58,5 +59,13 @@ def plant(graph: Graph, count: int, rng: np.random.Generator) -> Canaries:
         splits[split] = np.concatenate([moved, more])
         masks[split] = np.concatenate([graph.secret(split), np.ones(len(more), bool)])
     marks: Marks = replace(graph.marks, masks=masks)
-    planted = Graph(entities, graph.relations, splits, None, "", graph.extra, marks)
+    texts = None
+    if graph.descriptions is not None:
+        moved_texts = np.full(len(entities), None, dtype=object)
+        moved_texts[place] = graph.descriptions.to_pylist()
+        texts = pa.array(moved_texts.tolist(), pa.large_string())
+    extra = dict(graph.extra)
+    if HELD_OUT in extra:
+        extra[HELD_OUT] = place[graph.held_out].tolist()
+    planted = Graph(entities, graph.relations, splits, texts, "", extra, marks)
     return Canaries(planted, statements, included)

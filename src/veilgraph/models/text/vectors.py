@@ -27,6 +27,7 @@ from veilgraph.errors import InputError, MissingExtraError, ReadError
 
 PICKLED = (".pt", ".bin", ".pkl", ".pickle", ".model")
 AT_A_TIME = 256  # sentences
+LARGEST = 1e6  # number of a word vector
 
 
 @dataclass(frozen=True)
@@ -82,7 +83,7 @@ class WordLlama(Source):
 
     def tokens(self, texts: Sequence[str], most: int | None) -> Tokens:
         table, tokenizer = self.opened
-        read = tokenizer.encode_batch([_clean(text) for text in texts], add_special_tokens=False)
+        read = tokenizer.encode_batch([clean(text) for text in texts], add_special_tokens=False)
         return Tokens(table, [torch.tensor(one.ids[:most], dtype=torch.int64) for one in read])
 
 
@@ -104,7 +105,13 @@ class WordFile(Source):
                     raise ReadError(
                         path, f"expected a word and its numbers, found {line[:60]!r}", line=number
                     ) from None
-                if len(rows[-1]) != len(rows[0]) or not rows[-1]:
+                if not rows[0] or not all(abs(one) <= LARGEST for one in rows[-1]):
+                    raise ReadError(
+                        path,
+                        f"expected a word and numbers of ordinary size, found {line[:60]!r}",
+                        line=number,
+                    )
+                if len(rows[-1]) != len(rows[0]):
                     raise ReadError(
                         path,
                         f"expected {len(rows[0])} numbers after the word, found {len(rows[-1])}",
@@ -164,7 +171,7 @@ class SentenceFolder(Source):
         return Tokens(table, list(places))
 
     def _encode(self, texts: Sequence[str], **more: Any) -> Any:
-        cleaned = [_clean(text) for text in texts]
+        cleaned = [clean(text) for text in texts]
         return self.model.encode(
             cleaned,
             batch_size=AT_A_TIME,
@@ -200,9 +207,9 @@ def source(name: str) -> Source:
     return WordFile(path)
 
 
-def _clean(text: str) -> str:
+def clean(text: str) -> str:
     """A text without characters that encoders stumble over."""
-    return text.replace("\x00", " ").strip()
+    return text.encode("utf-8", errors="replace").decode("utf-8").replace("\x00", " ").strip()
 
 
 def _digest(paths: Sequence[Path]) -> str:

@@ -55,16 +55,19 @@ def separable_sum(
     head_ids, relation, tail_ids = batch.triples.unbind(1)
     b, (sides, k) = len(head_ids), batch.negatives.shape
     backward = relation + len(p.relations) // 2 if objective.reciprocal else relation
-    head, tail = _rows(p.entities, head_ids).requires_grad_(), _rows(p.entities, tail_ids).requires_grad_()
-    ahead = _rows(p.relations, relation).requires_grad_()
-    behind = _rows(p.relations, backward).requires_grad_() if objective.reciprocal else ahead
+    head, tail = (
+        rows_of(p.entities, head_ids).requires_grad_(),
+        rows_of(p.entities, tail_ids).requires_grad_(),
+    )
+    ahead = rows_of(p.relations, relation).requires_grad_()
+    behind = rows_of(p.relations, backward).requires_grad_() if objective.reciprocal else ahead
     back = model.compose if objective.reciprocal else model.compose_inverse
     with torch.enable_grad():
         asked = torch.cat([model.compose(head, ahead), back(tail, behind)])
     query, target = asked.detach(), torch.cat([tail.detach(), head.detach()])
     broken = not_numbers(query)  # a diverged statement must not spread over the shared negatives
     query = query if broken is None else query.masked_fill(broken.unsqueeze(1), 0.0)
-    negative_rows = _rows(p.entities, batch.negatives.view(-1)).view(sides, k, -1)
+    negative_rows = rows_of(p.entities, batch.negatives.view(-1)).view(sides, k, -1)
     positive = model.similarity.pairs(query, target)
     chunked = query.view(sides, -1, query.shape[1])
     table = model.similarity.table(chunked, negative_rows)
@@ -116,7 +119,7 @@ def separable_sum(
     return ClippedSum(entities, relations, clip.norm, loss, norms)
 
 
-def _rows(table: Tensor, ids: Tensor) -> Tensor:
+def rows_of(table: Tensor, ids: Tensor) -> Tensor:
     """Rows to compute with: no number in them is so large that a distance overflows.
 
     Tables may be somebody else's choice (a federation's server sends them). With 1e36 in a row, a statement about it has a

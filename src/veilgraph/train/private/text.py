@@ -31,7 +31,7 @@ from veilgraph.train.optim import merge
 from veilgraph.train.plan import OrdinaryPlan
 from veilgraph.train.private.clip import Clip, ClippedSum, Into, factors
 from veilgraph.train.private.plan import PrivatePlan
-from veilgraph.train.private.separable import not_numbers
+from veilgraph.train.private.separable import not_numbers, rows_of
 from veilgraph.train.text import TextPlan
 
 if TYPE_CHECKING:
@@ -99,16 +99,16 @@ def described_sum(
     head_ids, relation, tail_ids = batch.triples.unbind(1)
     b, (sides, k) = len(head_ids), batch.negatives.shape
     backward = relation + len(p.relations) // 2 if objective.reciprocal else relation
-    head, tail = (p.entities.index_select(0, ids).requires_grad_() for ids in (head_ids, tail_ids))
-    ahead = p.relations.index_select(0, relation).requires_grad_()
-    behind = p.relations.index_select(0, backward).requires_grad_() if objective.reciprocal else ahead
+    head, tail = (rows_of(p.entities, ids).requires_grad_() for ids in (head_ids, tail_ids))
+    ahead = rows_of(p.relations, relation).requires_grad_()
+    behind = rows_of(p.relations, backward).requires_grad_() if objective.reciprocal else ahead
     back = model.compose if objective.reciprocal else model.compose_inverse
     with torch.enable_grad():
         asked = torch.cat([model.compose(head, ahead), back(tail, behind)])
     query, target = asked.detach(), torch.cat([tail.detach(), head.detach()])
     broken = not_numbers(query)  # a diverged statement must not spread over the shared negatives
     query = query if broken is None else query.masked_fill(broken.unsqueeze(1), 0.0)
-    negative_rows = p.entities.index_select(0, batch.negatives.view(-1)).view(sides, k, -1)
+    negative_rows = rows_of(p.entities, batch.negatives.view(-1)).view(sides, k, -1)
     positive = model.similarity.pairs(query, target)
     chunked = query.view(sides, -1, query.shape[1])
     table = model.similarity.table(chunked, negative_rows)
@@ -157,7 +157,7 @@ def described_sum(
             pulled = model.similarity.pull_candidates(chunked, negative_rows, weights, table)
             total += negative_features.view(sides * k, -1).double().T @ pulled.reshape(sides * k, -1).double()
         for one, other in zip(left, right):
-            total += one.double().T @ _scaled(other, factor).double()
+            total += _kept(one, factor).double().T @ _scaled(other, factor).double()
         entities = Rows(torch.arange(len(total)), total)
     if clip.relations:
         ids = torch.cat([relation, backward]) if objective.reciprocal else relation
@@ -179,6 +179,11 @@ def _length(left: list[Tensor], right: list[Tensor]) -> Tensor:
     return (products.sum((1, 2)).clamp_(min=0) + lost * terms.square()).sqrt_()
 
 
+def _kept(rows: Tensor, factor: Tensor) -> Tensor:
+    """Rows whose factor is not 0: whatever the others hold, they have no part in a sum."""
+    return torch.where(factor.unsqueeze(1) > 0, rows, torch.zeros(()))
+
+
 def _scaled(rows: Tensor, factor: Tensor) -> Tensor:
     """Rows times their factor; those of factor 0 are not read, whatever they hold."""
-    return torch.where(factor.unsqueeze(1) > 0, rows * factor.unsqueeze(1), torch.zeros(()))
+    return _kept(rows * factor.unsqueeze(1), factor)
