@@ -27,9 +27,8 @@ from veilgraph.models.similarity import DOT
 from veilgraph.models.text.encoders.base import PROJECTION as OWN
 from veilgraph.models.text.rows import PREFIX, STRUCTURE, Described
 from veilgraph.train.gradients import Objective, Rows, TripleBatch, final_scores
-from veilgraph.train.optim import merge
 from veilgraph.train.plan import OrdinaryPlan
-from veilgraph.train.private.clip import Clip, ClippedSum, Into, factors
+from veilgraph.train.private.clip import Clip, ClippedSum, Into, factors, merged
 from veilgraph.train.private.plan import PrivatePlan
 from veilgraph.train.private.separable import not_numbers, rows_of
 from veilgraph.train.text import TextPlan
@@ -151,18 +150,21 @@ def described_sum(
 
     entities = relations = None
     if clip.entities:
-        total = torch.zeros(features.shape[1], query.shape[1], dtype=torch.float64)
-        if model.similarity is not DOT:
-            weights = torch.nan_to_num(weights * factor.repeat(2).view(sides, -1, 1))
-            pulled = model.similarity.pull_candidates(chunked, negative_rows, weights, table)
-            total += negative_features.view(sides * k, -1).double().T @ pulled.reshape(sides * k, -1).double()
-        for one, other in zip(left, right):
-            total += _kept(one, factor).double().T @ _scaled(other, factor).double()
+        torch.nan_to_num_(on_negative.mul_(factor.repeat(2).unsqueeze(1)), 0.0, 0.0, 0.0)
+        pulled = model.similarity.pull_candidates(chunked, negative_rows, weights, table)
+        moved = merged(
+            None,
+            1.0,
+            (head_ids, on_head, factor),
+            (tail_ids, on_tail, factor),
+            (batch.negatives.view(-1), pulled.reshape(-1, query.shape[1]), None),
+        )
+        assert moved.ids is not None
+        total = features.index_select(0, moved.ids).double().T @ moved.values
         entities = Rows(torch.arange(len(total)), total)
     if clip.relations:
-        ids = torch.cat([relation, backward]) if objective.reciprocal else relation
-        moved = torch.cat([_scaled(rows, factor) for rows in on_relations])
-        relations = Rows(*merge(ids, moved.double()))
+        ids = [relation, backward] if objective.reciprocal else [relation]
+        relations = merged(None, 1.0, *((one, rows, factor) for one, rows in zip(ids, on_relations)))
     return ClippedSum(entities, relations, clip.norm, float(value.sum()), norms)
 
 
@@ -177,13 +179,3 @@ def _length(left: list[Tensor], right: list[Tensor]) -> Tensor:
     terms = (torch.linalg.vector_norm(lefts, dim=2) * torch.linalg.vector_norm(rights, dim=2)).sum(1)
     lost = 2 * (lefts.shape[2] + rights.shape[2]) * torch.finfo(torch.float32).eps
     return (products.sum((1, 2)).clamp_(min=0) + lost * terms.square()).sqrt_()
-
-
-def _kept(rows: Tensor, factor: Tensor) -> Tensor:
-    """Rows whose factor is not 0: whatever the others hold, they have no part in a sum."""
-    return torch.where(factor.unsqueeze(1) > 0, rows, torch.zeros(()))
-
-
-def _scaled(rows: Tensor, factor: Tensor) -> Tensor:
-    """Rows times their factor; those of factor 0 are not read, whatever they hold."""
-    return _kept(rows * factor.unsqueeze(1), factor)
