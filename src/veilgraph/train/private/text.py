@@ -26,11 +26,11 @@ from veilgraph.models.parameters import Parameters
 from veilgraph.models.similarity import DOT
 from veilgraph.models.text.encoders.base import PROJECTION as OWN
 from veilgraph.models.text.rows import PREFIX, STRUCTURE, Described
-from veilgraph.train.gradients import Objective, Rows, TripleBatch, final_scores
+from veilgraph.train.gradients import Objective, Rows, TripleBatch
 from veilgraph.train.plan import OrdinaryPlan
 from veilgraph.train.private.clip import Clip, ClippedSum, Into, factors, merged
 from veilgraph.train.private.plan import PrivatePlan
-from veilgraph.train.private.separable import not_numbers, rows_of
+from veilgraph.train.private.pulls import pulls
 from veilgraph.train.text import TextPlan
 
 if TYPE_CHECKING:
@@ -97,75 +97,48 @@ def described_sum(
     assert not isinstance(model, GenericModel)
     head_ids, relation, tail_ids = batch.triples.unbind(1)
     b, (sides, k) = len(head_ids), batch.negatives.shape
-    backward = relation + len(p.relations) // 2 if objective.reciprocal else relation
-    head, tail = (rows_of(p.entities, ids).requires_grad_() for ids in (head_ids, tail_ids))
-    ahead = rows_of(p.relations, relation).requires_grad_()
-    behind = rows_of(p.relations, backward).requires_grad_() if objective.reciprocal else ahead
-    back = model.compose if objective.reciprocal else model.compose_inverse
-    with torch.enable_grad():
-        asked = torch.cat([model.compose(head, ahead), back(tail, behind)])
-    query, target = asked.detach(), torch.cat([tail.detach(), head.detach()])
-    broken = not_numbers(query)  # a diverged statement must not spread over the shared negatives
-    query = query if broken is None else query.masked_fill(broken.unsqueeze(1), 0.0)
-    negative_rows = rows_of(p.entities, batch.negatives.view(-1)).view(sides, k, -1)
-    positive = model.similarity.pairs(query, target)
-    chunked = query.view(sides, -1, query.shape[1])
-    table = model.similarity.table(chunked, negative_rows)
-    scale = None if model.relation_scale is None else model.relation_scale.index_select(0, relation).repeat(2)
-    positive, scores = final_scores(positive, table, scale, p, batch)
-    value, on_positive, on_negative = objective.loss.coefficients(positive, scores.view(2 * b, k))
-    if scale is not None:
-        on_positive, on_negative = on_positive * scale, on_negative * scale.unsqueeze(1)
-
-    weights = on_negative.view(sides, -1, k)
-    on_query = model.similarity.pull_query(chunked, negative_rows, weights, table).reshape(2 * b, -1)
-    on_query = on_query.add_(model.similarity.pull_pairs(query, target, on_positive))
-    on_target = model.similarity.pull_pairs_candidate(query, target, on_positive)
-    leaves = (head, tail, ahead, behind) if objective.reciprocal else (head, tail, ahead)
-    on_head, on_tail, *on_relations = torch.autograd.grad(asked, leaves, on_query, materialize_grads=True)
-    on_head, on_tail = on_head + on_target[b:], on_tail + on_target[:b]
-
+    found = pulls(model, p, batch, None, objective)
     left = [features.index_select(0, ids) for ids in (head_ids, tail_ids)]
-    right = [on_head, on_tail]
+    right = [found.head, found.tail]
+    weights = found.on_negative.view(sides, -1, k)
     negative_features = features.index_select(0, batch.negatives.view(-1)).view(sides, k, -1)
     more = torch.zeros(b)
     if clip.entities and model.similarity is DOT:
         left += [*(weights @ negative_features).view(2, b, -1)]
-        right += [*query.view(2, b, -1)]
+        right += [*found.query.view(2, b, -1)]
     elif clip.entities:
         lengths = torch.linalg.vector_norm(negative_features, dim=2)
-        pulls = (weights.abs() @ lengths.unsqueeze(2)).view(2 * b) * model.similarity.reach(query)
-        more = pulls[:b] + pulls[b:]
+        reach = (weights.abs() @ lengths.unsqueeze(2)).view(2 * b) * model.similarity.reach(found.query)
+        more = reach[:b] + reach[b:]
     squares = torch.zeros(b)
-    for rows in on_relations if clip.relations else []:
+    for rows in found.relations if clip.relations else []:
         squares += rows.square().sum(1)
     if clip.entities:
         squares = squares + (_length(left, right) + more).square()
     norms = squares.sqrt()
-    if broken is not None:
-        norms = norms.masked_fill(broken[:b] | broken[b:], torch.inf)
+    if found.broken is not None:
+        norms = norms.masked_fill(found.broken[:b] | found.broken[b:], torch.inf)
     if unit is not None:  # all statements of a unit together have at most the sum of their norms
         norms = torch.zeros(int(unit.max()) + 1 if b else 0).index_add_(0, unit, norms)
     factor = factors(norms, unit, batch, clip).nan_to_num_(0.0)
 
     entities = relations = None
     if clip.entities:
-        torch.nan_to_num_(on_negative.mul_(factor.repeat(2).unsqueeze(1)), 0.0, 0.0, 0.0)
-        pulled = model.similarity.pull_candidates(chunked, negative_rows, weights, table)
+        torch.nan_to_num_(found.on_negative.mul_(factor.repeat(2).unsqueeze(1)), 0.0, 0.0, 0.0)
         moved = merged(
             None,
             1.0,
-            (head_ids, on_head, factor),
-            (tail_ids, on_tail, factor),
-            (batch.negatives.view(-1), pulled.reshape(-1, query.shape[1]), None),
+            (head_ids, found.head, factor),
+            (tail_ids, found.tail, factor),
+            (batch.negatives.view(-1), found.on_candidates(model), None),
         )
         assert moved.ids is not None
         total = features.index_select(0, moved.ids).double().T @ moved.values
         entities = Rows(torch.arange(len(total)), total)
     if clip.relations:
-        ids = [relation, backward] if objective.reciprocal else [relation]
-        relations = merged(None, 1.0, *((one, rows, factor) for one, rows in zip(ids, on_relations)))
-    return ClippedSum(entities, relations, clip.norm, float(value.sum()), norms)
+        ids = (relation, relation + len(p.relations) // 2)  # (its reciprocal, if there is one)
+        relations = merged(None, 1.0, *((one, rows, factor) for one, rows in zip(ids, found.relations)))
+    return ClippedSum(entities, relations, clip.norm, float(found.value.sum()), norms)
 
 
 def _length(left: list[Tensor], right: list[Tensor]) -> Tensor:
