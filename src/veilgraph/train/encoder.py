@@ -105,14 +105,6 @@ class EncodedPlan(OrdinaryPlan):
         self.shared = _shared(dict(self.network.named_parameters()))
         self.all = Edges(self.triples, self.entities, self.relations)
         self.keys = graph.keys(self.triples)
-        self.epoch, self.count = 0, 0
-
-    def batches(self, epoch: int):  # type: ignore[no-untyped-def]
-        """As ever; which statements carry messages is drawn step by step."""
-        self.epoch, self.count = epoch, 0
-        for batch in super().batches(epoch):
-            self.count += 1
-            yield batch
 
     # --- encoding -------------------------------------------------------------------------------------------------
     def encode(self, weights: dict[str, Tensor], edges: Edges) -> Tensor:

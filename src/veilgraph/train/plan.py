@@ -112,6 +112,7 @@ class OrdinaryPlan:
         self.objective = objective_of(config, self.entities)
         self.questions = _Questions(graph, self.reciprocal) if config.candidates == "all" else None
         self.seconds = {"sample": 0.0, "gradient": 0.0, "update": 0.0}
+        self.epoch, self.count = 0, 0  # the step being taken, from which subclasses draw what is theirs
 
     @property
     def positives(self) -> float:
@@ -130,8 +131,10 @@ class OrdinaryPlan:
         order = self.streams.numpy("sampling", epoch).permutation(count)
         drawing = self.streams.numpy("negatives", epoch)
         size = self.config.batch or 1
+        self.epoch, self.count = epoch, 0
         for start in range(0, count, size):
             began = time.perf_counter()
+            self.count += 1
             chosen = order[start : start + size]
             if self.questions:
                 batch: Batch = self.questions.batch(chosen)._replace(keep=self._keep(drawing, len(chosen)))

@@ -113,19 +113,15 @@ def refuse(graph: Graph, config: TrainConfig) -> None:
         )
     if not promises(config):
         return
-    starts = public_names(config)
-    if (
-        starts is not None
-        and config.public_descriptions is not None
-        and not any(n.startswith(starts) for n in graph.entities)
-    ):
-        raise ConfigError(
-            f"public_descriptions is all, or how names begin, with commas; no entity's begins as {config.public_descriptions!r} says."
-        )
     if config.public_descriptions is None:
         raise PrivacyError(
             "descriptions are read as they are, without noise: nothing is promised about them. If they are public, say "
             "--public-descriptions all; if only some are, give how their names begin (disease/,drug/), and the others are not read."
+        )
+    starts = public_names(config)
+    if starts is not None and not any(name.startswith(starts) for name in graph.entities):
+        raise ConfigError(
+            f"public_descriptions is all, or how names begin, with commas; no entity's begins as {config.public_descriptions!r} says."
         )
     if not config.private:
         return
@@ -167,14 +163,6 @@ class TextPlan(OrdinaryPlan):
         self.candidates = np.flatnonzero(
             ~graph.held_out
         )  # entities held out on purpose are nobody's wrong answer
-        self.epoch, self.count = 0, 0
-
-    def batches(self, epoch: int):  # type: ignore[no-untyped-def]
-        """As ever; which rows are their description alone is drawn step by step."""
-        self.epoch, self.count = epoch, 0
-        for batch in super().batches(epoch):
-            self.count += 1
-            yield batch
 
     def _negatives(self, drawing: np.random.Generator, sides: int) -> np.ndarray:
         found = negatives.draw(
