@@ -87,7 +87,7 @@ def federated(folder: str | Path, kind: str, *, auxiliary: Any = None, seed: int
             rows.append({"round": number, **_judged(scores, scene.targets.member, seed)})
             every |= {f"{name}, round {number}": score for name, score in scores.items()}
     if not rows:
-        hint = {"active": " Listen with --active.", "server": " It needs an auxiliary graph."}.get(kind, "")
+        hint = " Listen with --active." if kind == "active" else ""
         raise InputError(f"{folder}: the transcript holds no round for the {kind} attack.{hint}")
     best = _judged(every, scene.targets.member, seed)
     return {

@@ -10,6 +10,7 @@ from typing import ClassVar
 import numpy as np
 import torch
 
+from veilgraph.attack.federated.agreement import agreement, standard
 from veilgraph.attack.federated.targets import Targets
 from veilgraph.files import read_arrays
 from veilgraph.models.base import Model
@@ -66,6 +67,18 @@ class Scene:
         ]
         usual, spread = np.mean(others, 0), np.std(others, 0)
         return np.asarray((own - usual) / np.maximum(spread, 1e-12))
+
+    def agreement(
+        self, head: np.ndarray, tail: np.ndarray, relations: np.ndarray | None = None
+    ) -> np.ndarray:
+        """``[n]`` how well each target agrees with the others of its relation; ``relations``: the attacker's own rows of them."""
+        own = None if relations is None else relations[self.relations]
+        return agreement(self.model, head, tail, self.relations, own)
+
+    def together(self, head: np.ndarray, relations: np.ndarray, tail: np.ndarray) -> dict[str, np.ndarray]:
+        """Scores of a client that asks both its own relations and the targets."""
+        agreed, standing = self.agreement(head, tail, relations), self.standing(head, relations, tail)
+        return {"agreement": agreed, "agreement and among others": standard(agreed) + standard(standing) / 2}
 
 
 class Attack(ABC):

@@ -21,8 +21,13 @@ class Collusion(Attack):
         if victim is None or client is None:
             return None
         rows, relations = victim["rows"], client["relations"]
-        theirs = scene.score(rows[scene.places[:, 0]], relations, rows[scene.places[:, 1]])
+        head, tail = (rows[scene.places[:, i]] for i in (0, 1))
+        theirs, standing = scene.score(head, relations, tail), scene.standing(head, relations, tail)
         before = scene.score(client["received.head"], relations, client["received.tail"])
-        standing = scene.standing(rows[scene.places[:, 0]], relations, rows[scene.places[:, 1]])
         stood = scene.standing(client["received.head"], relations, client["received.tail"])
-        return {"theirs": theirs, "moved": theirs - before, "moved among others": standing - stood}
+        return {
+            "theirs": theirs,
+            "moved": theirs - before,
+            "moved among others": standing - stood,
+            **scene.together(head, relations, tail),
+        }

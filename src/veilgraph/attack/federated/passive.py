@@ -36,6 +36,7 @@ def compared(scene: Scene, now: Seen, after: Seen, before: str) -> dict[str, np.
         "theirs − before": score - scored,
         "theirs among others": standing,
         "theirs − before among others": standing - stood,
+        **scene.together(theirs[0], now["relations"], theirs[1]),
     }
 
 

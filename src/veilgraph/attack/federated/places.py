@@ -18,25 +18,30 @@ def distances(model: Model, known: Pair, kinds: np.ndarray, asked: Pair, wanted:
     to be enumerated. None if nothing is known well enough.
     """
     kinds_, code, count = np.unique(kinds, return_inverse=True, return_counts=True)
-    moved = _translation(model, *known)
+    moved = link(model, *known)
     total = np.zeros((len(kinds_), moved.shape[1]))
     np.add.at(total, code, moved)
     centres = (total / count[:, None])[count >= FEWEST]
     if not len(centres):
         return None
     place = {kind: i for i, kind in enumerate(kinds_[count >= FEWEST])}
-    there = _translation(model, *asked)
+    there = link(model, *asked)
     every = np.stack([np.abs(there - centre).sum(1) for centre in centres], 1)
     own = np.array([place.get(relation, -1) for relation in wanted])
     nearest = every.min(1)
     return np.where(own >= 0, every[np.arange(len(own)), own], nearest), nearest
 
 
-def _translation(model: Model, head: np.ndarray, tail: np.ndarray) -> np.ndarray:
-    """What leads from head to tail: a difference, or a turn where rows are complex numbers of a rotation."""
-    if model.name == "rotate":
+def link(model: Model, head: np.ndarray, tail: np.ndarray) -> np.ndarray:
+    """``[n, width]`` what leads from head to tail: a difference; a turn where rows are complex numbers of a rotation; a product where
+    the score is one."""
+    if model.name == "distmult":
+        return np.asarray(head * tail, np.float64)
+    if model.name in ("rotate", "complex"):
         half = head.shape[1] // 2
         start, end = (rows[:, :half] + 1j * rows[:, half:] for rows in (head, tail))
-        turn = np.angle(end * start.conj())
-        return np.concatenate([np.cos(turn), np.sin(turn)], 1)
+        turned = end * start.conj()
+        if model.name == "rotate":
+            turned = np.exp(1j * np.angle(turned))
+        return np.concatenate([turned.real, turned.imag], 1).astype(np.float64)
     return np.asarray(tail - head, np.float64)

@@ -5,14 +5,15 @@ from __future__ import annotations
 import numpy as np
 
 from veilgraph.attack.federated.base import Attack, Scene
-from veilgraph.attack.federated.places import distances
+from veilgraph.attack.federated.places import Pair, distances
 
 
 class Server(Attack):
     """The server, which knows which rows are whose (tokens alone would not tell it) and has some true statements to start from.
 
     A target is scored by its distance from the place of its relation in the victim's rows, from the nearest of all, and by how much
-    nearer the victim's own steps brought it.
+    nearer the victim's own steps brought it; and by how well the targets of a relation agree with each other, for which no statement
+    has to be known.
     """
 
     name = "server"
@@ -20,24 +21,30 @@ class Server(Attack):
 
     def scores(self, scene: Scene, number: int) -> dict[str, np.ndarray] | None:
         found = scene.seen("server", number)
-        if found is None or not scene.auxiliary:
+        if found is None:
             return None
-        known, at = np.array(scene.auxiliary), scene.places
-        now, before = (
-            distances(
-                scene.model,
-                (rows[known[:, 0]], rows[known[:, 2]]),
-                known[:, 1],
-                (rows[at[:, 0]], rows[at[:, 1]]),
-                scene.relations,
-            )
-            for rows in (found["rows"], found["sent"])
-        )
+        at, rows = scene.places, found["rows"]
+        scores = {"agreement": scene.agreement(rows[at[:, 0]], rows[at[:, 1]])}
+        now, before = (self._distances(scene, found[name]) for name in ("rows", "sent"))
         if now is None or before is None:
-            return None
+            return scores
         return {
+            **scores,
             "its relation": -now[0],
             "any relation": -now[1],
             "nearer its relation": before[0] - now[0],
             "nearer any relation": before[1] - now[1],
         }
+
+    @staticmethod
+    def _distances(scene: Scene, rows: np.ndarray) -> Pair | None:
+        if not scene.auxiliary:
+            return None
+        known, at = np.array(scene.auxiliary), scene.places
+        return distances(
+            scene.model,
+            (rows[known[:, 0]], rows[known[:, 2]]),
+            known[:, 1],
+            (rows[at[:, 0]], rows[at[:, 1]]),
+            scene.relations,
+        )
