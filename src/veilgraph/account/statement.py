@@ -7,10 +7,10 @@ from collections.abc import Mapping
 from typing import Any
 
 WHO = {
-    "statement": "one confidential statement",
-    "label": "the labels of one entity",
-    "node": "all confidential statements about one entity (a patient, say), and its labels",
-    "head": "all confidential statements about one entity (a patient, say)",
+    "statement": "one confidential statement is",
+    "label": "the labels of one entity are",
+    "node": "all confidential statements about one entity (a patient, say) and its labels are",
+    "head": "all confidential statements about one entity (a patient, say) are",
 }
 
 
@@ -27,21 +27,21 @@ def statement(document: Mapping[str, Any]) -> str:
             "added to reveals the statements. No ε is claimed. Treat the vectors as you would treat the graph itself."
         )
     unit = str(document["unit"])
-    who = WHO.get(unit, f"all confidential statements of one group (by {unit.removeprefix('group:')})")
+    who = WHO.get(unit, f"all confidential statements of one group (by {unit.removeprefix('group:')}) are")
     epsilon, delta = document["epsilon"], document["delta"]
     if epsilon is None:
         return f"No privacy is promised: at δ = {delta:g} no ε can be given. Treat the vectors as you would treat the graph."
     if epsilon == 0:
         return (
             "These vectors were learnt from unrestricted statements alone; no confidential statement was read. They "
-            f"reveal nothing about {who} beyond what the unrestricted statements and the public names reveal."
+            f"reveal nothing about {who.rpartition(' ')[0]} beyond what the unrestricted statements and the public names reveal."
         )
-    odds, chance = math.exp(min(epsilon, 700)), math.exp(-math.log1p(math.exp(-min(epsilon, 700))))
+    odds = math.exp(min(epsilon, 700))
     return (
-        f"Whether {who} is in the graph changes the probability of any outcome of this training by a factor of at most "
+        f"Whether {who} in the graph changes the probability of any outcome of this training by a factor of at most "
         f"{_up(odds, 2)} (ε = {_up(epsilon, 3)}), except with probability {delta:g} (δ). Someone who knows everything else in the "
-        f"graph and thinks a statement as likely as not cannot become more than {_up(100 * chance, 1)} % sure of it. "
-        f"This holds for the vectors, and for everything that is computed from them and public facts. It does not cover "
+        f"graph and thinks a statement as likely as not cannot become more than {_sure(epsilon)} % sure of it. "
+        f"This holds for what is released here, and for everything that is computed from it and public facts. It does not cover "
         f"what unrestricted statements reveal, nor the names of entities and relations, which are public. It is about this "
         f"run alone: several runs on one graph add up."
     )
@@ -51,3 +51,10 @@ def _up(value: float, digits: int) -> str:
     """A number rounded up: a promise may be printed larger than it is, never smaller."""
     scale = 10**digits
     return f"{math.ceil(value * scale - 1e-9) / scale:,.{digits}f}"
+
+
+def _sure(epsilon: float) -> str:
+    """How sure somebody can become who thought it as likely as not, in percent; with as many digits as tell it from 100."""
+    chance = 100 / (1 + math.exp(-min(epsilon, 700)))
+    digits = next((n for n in range(1, 12) if float(_up(chance, n)) < 100), None)
+    return "100" if digits is None else _up(chance, digits)

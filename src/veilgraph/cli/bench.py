@@ -51,7 +51,8 @@ def run(options: argparse.Namespace) -> dict[str, Any]:
         script = importlib.import_module(options.name)
     except ModuleNotFoundError as error:
         raise MissingExtraError(f"veil bench {options.name} ({error.name})", "pykeen") from None
-    with contextlib.redirect_stdout(io.StringIO()):
+    helped = {"-h", "--help"} & set(rest)
+    with contextlib.nullcontext() if helped else contextlib.redirect_stdout(io.StringIO()):
         result: dict[str, Any] = script.main(rest)
     return result
 

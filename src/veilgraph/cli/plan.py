@@ -55,6 +55,17 @@ def show(result: dict[str, Any]) -> None:
     for name, key in (("confidential dropped", "dropped"), ("no privacy", "no_privacy")):
         rows.append((name, *(result[key][k] for k in keys)))
     table(columns, rows, "Rehearsed on unrestricted statements: figures of the stand-in confidential ones")
+    counts = result["statements"]
+    note(
+        f"Stand-ins: {_stand_in(result['stand_in'])}: {counts['stand_in']:,} statements to learn from beside {counts['unrestricted']:,} "
+        f"unrestricted ones, {counts['judged']:,} to judge by."
+    )
     note("No confidential statement was read; the real ones may be easier or harder to learn.")
     if result["out"]:
         note(f"Picture: {result['out']}")
+
+
+def _stand_in(rules: list[dict[str, Any]]) -> str:
+    """What plays the confidential part, in words."""
+    names = [str(name) for rule in rules for name in rule.get("relations", ())]
+    return f"relation {', '.join(names)}" if names else "statements drawn at random"

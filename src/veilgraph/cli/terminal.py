@@ -66,9 +66,11 @@ class TrainingProgress:
         self.told, self.ended = now, last
         mrr = f" · validation MRR {progress.mrr:.4f}" if progress.mrr is not None else ""
         spent = f" · ε {progress.epsilon:.3g}" if progress.epsilon is not None else ""
+        loss = f" · loss {progress.loss:.4f}" if progress.loss else ""
+        part = f"epoch {progress.epoch}/{progress.epochs}" if loss or progress.epochs > 1 else "private steps"
         line = (
-            f"epoch {progress.epoch}/{progress.epochs} {100 * progress.step // max(progress.steps, 1):3d} %"
-            f" · loss {progress.loss:.4f}{mrr}{spent} · {progress.positives_per_second:,.0f} statements/s"
+            f"{part} {100 * progress.step // max(progress.steps, 1):3d} %"
+            f"{loss}{mrr}{spent} · {progress.positives_per_second:,.0f} statements/s"
             f" · at most {_duration(progress.seconds_left)} left"
         )
         if self.live:
@@ -103,14 +105,14 @@ class RankingProgress:
     """How many queries are ranked, every few seconds."""
 
     def __init__(self, every: float = 5.0) -> None:
-        self.every, self.began, self.told, self.done = every, time.perf_counter(), time.perf_counter(), 0
+        self.every, self.told, self.done = every, time.perf_counter(), 0
 
     def __call__(self, queries: int) -> None:
         self.done += queries
         now = time.perf_counter()
         if now - self.told > self.every:
             self.told = now
-            note(f"{self.done:,} queries ranked, {self.done / (now - self.began):,.0f} a second")
+            note(f"{self.done:,} queries ranked so far")
 
 
 class RoundProgress:

@@ -49,7 +49,7 @@ def summary(finished: Any) -> dict[str, Any]:
     return {
         "run": str(finished.folder),
         "model": config.model,
-        "epochs": len(trace),
+        "epochs": max((line["epoch"] for line in trace), default=0),
         "steps": trace[-1]["steps"] if trace else 0,
         "seconds": round(seconds, 3),
         "positives_per_second": round(

@@ -36,7 +36,7 @@ class Progress:
     epochs: int
     step: int
     steps: int  # in this epoch
-    loss: float
+    loss: float  # 0 where only private steps are taken: theirs is confidential
     mrr: float | None
     positives_per_second: float
     seconds_left: float
@@ -107,7 +107,7 @@ def _epoch(
 ) -> dict[str, object]:
     """The steps of one epoch that are still to do; returns its line for the trace."""
     began, first, count = time.perf_counter(), state.step, 0
-    steps, positives, epsilon = plan.steps_per_epoch, plan.positives, plan.epsilon()
+    steps, positives = plan.steps_per_epoch, plan.positives
     plan.seconds = dict.fromkeys(plan.seconds, 0.0)
     told = began
     pause = max(1, steps // AVERAGES_PER_EPOCH)
@@ -137,7 +137,8 @@ def _epoch(
             mrr = state.best_mrr if state.best_mrr >= 0 else None
             rate_of = positives * speed / max(steps, 1)
             mean = state.loss / count
-            listener(Progress(state.epoch + 1, epochs, count, steps, mean, mrr, rate_of, left, epsilon))
+            spent = plan.epsilon()
+            listener(Progress(state.epoch + 1, epochs, count, steps, mean, mrr, rate_of, left, spent))
     total = state.loss
     state.epoch, state.step, state.loss = state.epoch + 1, 0, 0.0
     state.steps += count

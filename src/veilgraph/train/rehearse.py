@@ -64,7 +64,12 @@ def rehearse(
             chosen = {key: value for key, value in chosen.items() if key not in PRIVATE_ONLY}
         run = train(stage, out=folder / name.replace(" ", "-"), seed=seed, **chosen)
         found = run.evaluate("test", graph=stage)
-        part = found.get("confidential", found)
+        if "confidential" not in found:
+            raise InputError(
+                f"none of the {len(stage.splits['test']):,} unrestricted test statements stands in for a confidential one, so nothing "
+                "would be learnt from a rehearsal. Load the graph with a larger --test, or plan on a public graph that resembles yours."
+            )
+        part = found["confidential"]
         return {
             "epsilon": run.epsilon if more.get("epsilon") else None,
             "noise_multiplier": run.config.noise_multiplier if run.config.private_steps else None,
@@ -86,6 +91,7 @@ def rehearse(
             "statements": {
                 "unrestricted": int((~stage.secret("train")).sum()),
                 "stand_in": int(stage.secret("train").sum()),
+                "judged": int(stage.secret("test").sum()),
             },
         }
     finally:
@@ -100,8 +106,10 @@ def _stand_in(graph: Graph, public: Graph, share: float, seed: int) -> Marks:
     unit = unit if unit in ("statement", "head") else "head"
     if possible.all():
         return mark(public, random_share=share, seed=seed, unit=unit, per_unit=per_unit)
-    counts = np.bincount(public.train[:, 1], minlength=len(public.relations))
-    seen = np.flatnonzero(counts * ~possible)
+    learnt, judged = (
+        np.bincount(public.splits[name][:, 1], minlength=len(public.relations)) for name in ("train", "test")
+    )
+    seen = np.flatnonzero((learnt > 0) & (judged > 0) & ~possible)
     wanted = max(1, round(len(seen) * possible.sum() / len(possible)))
     if wanted >= len(seen):
         return mark(public, random_share=share, seed=seed, unit=unit, per_unit=per_unit)
