@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 from veilgraph.account import certificate
 from veilgraph.errors import InputError, RunError, VerificationError
 from veilgraph.files import as_json, write_json
-from veilgraph.runs import CERTIFICATE, CURATOR, DELTA, MARGINALS, Run
+from veilgraph.run_files import CERTIFICATE, CURATOR, MARGINALS
+from veilgraph.runs import DELTA, Run
 
 if TYPE_CHECKING:
     from veilgraph.load.graph import Graph

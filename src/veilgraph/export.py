@@ -19,7 +19,16 @@ import numpy as np
 
 from veilgraph.errors import UnknownNameError, UsageError, VerificationError
 from veilgraph.files import write_json, write_tensors
-from veilgraph.runs import CERTIFICATE, CONFIG, ENTITIES, LEDGER, MARGINALS, RELATIONS, VOCABULARY, WEIGHTS
+from veilgraph.run_files import (
+    CERTIFICATE,
+    CONFIG,
+    ENTITIES,
+    LEDGER,
+    MARGINALS,
+    RELATIONS,
+    VOCABULARY,
+    WEIGHTS,
+)
 
 if TYPE_CHECKING:
     from veilgraph.load.vocabulary import Vocabulary
@@ -76,6 +85,7 @@ def _tables(run: Run) -> list[tuple[str, Vocabulary, np.ndarray]]:
 
 
 def _parquet(run: Run, folder: Path) -> None:
+    """A table of names and vectors for entities, and one for relations."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -85,17 +95,20 @@ def _parquet(run: Run, folder: Path) -> None:
 
 
 def _npy(run: Run, folder: Path) -> None:
+    """NumPy arrays, their names beside them in a text file."""
     for kind, names, rows in _tables(run):
         np.save(folder / f"{kind}.npy", rows, allow_pickle=False)
         (folder / f"{kind}.txt").write_text("".join(_one_line(n) + "\n" for n in names), encoding="utf-8")
 
 
 def _tsv(run: Run, folder: Path) -> None:
+    """A line per name, its numbers with tabs between them."""
     for kind, names, rows in _tables(run):
         _write_rows(folder / f"{kind}.tsv", names, rows, "\t", "")
 
 
 def _word2vec(run: Run, folder: Path) -> None:
+    """The text format of word2vec; blanks in names become underscores."""
     for kind, names, rows in _tables(run):
         _write_rows(folder / f"{kind}.txt", names, rows, " ", f"{rows.shape[0]} {rows.shape[1]}\n")
 
@@ -123,7 +136,9 @@ PYKEEN = {  # our model → PyKEEN's class, its arguments, and how rows become i
 
 
 def _pykeen(run: Run, folder: Path) -> None:
-    """Rows in PyKEEN's layout. With reciprocal relations PyKEEN's inverse triples are used: relation r is 2r, its inverse 2r + 1."""
+    """Rows in PyKEEN's layout.
+
+    With reciprocal relations PyKEEN's inverse triples are used: relation r is 2r, its inverse 2r + 1."""
     import torch
 
     name = run.config.model
@@ -203,7 +218,7 @@ def _sum_of_moduli() -> object:
 
 
 def _run(run: Run, folder: Path) -> None:
-    """Only files that may be published; nothing that was measured on confidential statements is among them."""
+    """The run itself, only files that may be published; nothing that was measured on confidential statements is among them."""
     from veilgraph.certify import verify
 
     run.require_finished()

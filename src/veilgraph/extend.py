@@ -24,7 +24,8 @@ from veilgraph.export import PUBLISHED
 from veilgraph.files import write_tensors
 from veilgraph.load.descriptions import read_descriptions
 from veilgraph.load.vocabulary import write_names
-from veilgraph.runs import CERTIFICATE, CURATOR, ENTITIES, LEDGER, VOCABULARY, Run, check_target
+from veilgraph.run_files import CERTIFICATE, CURATOR, ENTITIES, LEDGER, VOCABULARY, check_target
+from veilgraph.runs import Run
 
 
 def extend(
@@ -40,7 +41,7 @@ def extend(
     opened.require_finished()
     target = Path(out)
     check_target(target)
-    texts = dict(entities) if isinstance(entities, Mapping) else read_descriptions(entities)
+    texts = dict(entities) if isinstance(entities, Mapping) else read_descriptions(entities, once=True)
     if not texts:
         raise InputError(
             f"{entities} describes no entity: expected «entity, text» lines with a tab between them."

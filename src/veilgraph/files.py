@@ -4,13 +4,27 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+
+from veilgraph.errors import InputError, RunError
+
+
+def check_file(path: str | Path | None) -> None:
+    """Refuse, before any work is done, a file that could not be written in the end."""
+    if path is None:
+        return
+    if Path(path).is_dir():
+        raise InputError(f"{path} is a folder: name the file to write, e.g. {Path(path) / 'out'}.")
+    if not Path(path).parent.is_dir():
+        raise InputError(f"{path} cannot be written: there is no folder {Path(path).parent}. Make it first.")
 
 
 def write_text(path: Path, text: str, *, mode: int = 0o666) -> None:
     """Replace a file in one step; ``mode`` (less the umask) says who may read it."""
+    check_file(path)
     draft = path.with_name(path.name + ".tmp")
     draft.unlink(missing_ok=True)
     with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "w", encoding="utf-8") as file:
@@ -43,10 +57,19 @@ def write_tensors(path: Path, tensors: Mapping[str, Any], metadata: Mapping[str,
 
 def read_tensors(path: Path) -> tuple[dict[str, Any], dict[str, str]]:
     """Tensors and metadata of a safetensors file."""
-    from safetensors import safe_open
-
-    with safe_open(path, framework="pt") as file:
+    with _opened(path, "pt") as file:
         return {name: file.get_tensor(name) for name in file.keys()}, dict(file.metadata() or {})  # noqa: SIM118
+
+
+@contextmanager
+def _opened(path: Path, framework: str) -> Iterator[Any]:
+    from safetensors import SafetensorError, safe_open
+
+    try:
+        with safe_open(path, framework=framework) as file:
+            yield file
+    except SafetensorError as error:
+        raise RunError(f"{path} is damaged and cannot be read ({error}).") from None
 
 
 def write_arrays(path: Path, arrays: Mapping[str, Any], metadata: Mapping[str, str] | None = None) -> None:
@@ -64,9 +87,7 @@ def write_arrays(path: Path, arrays: Mapping[str, Any], metadata: Mapping[str, s
 
 def read_arrays(path: Path) -> tuple[dict[str, Any], dict[str, str]]:
     """The same as ``read_tensors``, as NumPy arrays and without PyTorch."""
-    from safetensors import safe_open
-
-    with safe_open(path, framework="np") as file:
+    with _opened(path, "np") as file:
         return {name: file.get_tensor(name) for name in file.keys()}, dict(file.metadata() or {})  # noqa: SIM118
 
 

@@ -20,6 +20,12 @@ from veilgraph.errors import ConfigError
 NAMES = ("init", "sampling", "negatives", "split", "generate", "validation", "private", "messages")
 
 
+def check_seed(seed: object) -> None:
+    """Raise unless this is a seed."""
+    if not isinstance(seed, int | np.integer) or isinstance(seed, bool) or not 0 <= seed < 2**63:
+        raise ConfigError(f"a seed must be a whole number from 0 to 2^63 − 1, found {seed!r}")
+
+
 @dataclass(frozen=True)
 class Streams:
     """All the repeatable random streams of one seed."""
@@ -27,8 +33,7 @@ class Streams:
     seed: int
 
     def __post_init__(self) -> None:
-        if self.seed < 0:
-            raise ConfigError(f"a seed must be 0 or more, found {self.seed}")
+        check_seed(self.seed)
 
     def numpy(self, name: str, *position: int) -> np.random.Generator:
         """The generator of one purpose at one position (epoch, step, …)."""
@@ -39,6 +44,7 @@ class Streams:
 
 def uniform(keys: np.ndarray, seed: int, purpose: str = "") -> np.ndarray:
     """A number in [0, 1) for each key, from the key, the seed and the purpose alone (splitmix64)."""
+    check_seed(seed)
     salt = int.from_bytes(hashlib.sha256(purpose.encode()).digest()[:8], "big") if purpose else 0
     with np.errstate(over="ignore"):
         z = (keys.astype(np.uint64) ^ np.uint64(salt)) + np.uint64(seed + 1) * np.uint64(0x9E3779B97F4A7C15)

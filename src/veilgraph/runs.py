@@ -34,8 +34,24 @@ import yaml
 from veilgraph.account.ledger import Ledger
 from veilgraph.commitment import commitment, confidential_relations
 from veilgraph.config import TrainConfig, read_yaml
-from veilgraph.errors import RunError, UsageError, VerificationError
+from veilgraph.errors import RunError, VerificationError
 from veilgraph.files import read_lines, read_parquet, read_tensors, write_json, write_tensors, write_text
+from veilgraph.run_files import (
+    CERTIFICATE,
+    CONFIG,
+    CURATOR,
+    ENTITIES,
+    LEDGER,
+    MARGINALS,
+    RELATIONS,
+    TRACE,
+    VOCABULARY,
+    WEIGHTS,
+    check_target,
+    instead,
+    relative_source,
+    require_unchanged,
+)
 
 if TYPE_CHECKING:
     from veilgraph.evaluate.ranking import Ranker
@@ -46,10 +62,6 @@ if TYPE_CHECKING:
     from veilgraph.models.prior import Prior
     from veilgraph.train.state import TrainingState
 
-CONFIG, TRACE, LEDGER = "config.yaml", "trace.jsonl", "ledger.jsonl"
-ENTITIES, RELATIONS, WEIGHTS = "entities.safetensors", "relations.safetensors", "weights.safetensors"
-VOCABULARY, METRICS = "vocabulary.parquet", "metrics.json"
-CURATOR, CERTIFICATE, MARGINALS = "curator.json", "certificate.json", "marginals.safetensors"
 DELTA = 1e-6
 
 Settle = Callable[[Ledger], tuple[TrainConfig, dict[str, Any]]]
@@ -110,10 +122,7 @@ class Run:
         """A run folder that exists."""
         path = Path(folder)
         if not (path / CONFIG).is_file():
-            found = "there is no such folder" if not path.exists() else "it has no config.yaml"
-            raise RunError(
-                f"{folder} is not a run folder: {found}. Make one with: veil train GRAPH --out {folder}"
-            )
+            raise RunError(f"{folder} is not a run folder: {instead(path)}.")
         document = read_yaml(path / CONFIG)
         settings = document.pop("settings", None)
         if not isinstance(settings, dict):
@@ -150,6 +159,7 @@ class Run:
         """ε at the run's δ; None (infinite) where nothing is promised."""
         if self.guarantee == "none":
             return None
+        self.require_certified()
         found = self.ledger.spent(self.config.delta or DELTA).epsilon
         return found if found < math.inf else None
 
@@ -164,7 +174,13 @@ class Run:
         """What certificate.json says; ``print(run.certificate["statement"])`` says it in words."""
         self.require_finished()
         try:
-            return dict(json.loads((self.folder / CERTIFICATE).read_text(encoding="utf-8")))
+            found = json.loads((self.folder / CERTIFICATE).read_text(encoding="utf-8"))
+            if (
+                not isinstance(found, dict)
+                or not {"hashes", "guarantee", "epsilon", "statement", "events"} <= found.keys()
+            ):
+                raise ValueError("it does not say what a certificate says")
+            return found
         except FileNotFoundError:
             raise RunError(f"{self.folder} has no {CERTIFICATE}: it was deleted.") from None
         except ValueError as error:
@@ -179,6 +195,11 @@ class Run:
         """Raise unless the vectors are there."""
         if not self.finished:
             raise RunError(f"{self.folder} is not finished. Continue it with: veil resume {self.folder}")
+
+    def require_certified(self) -> None:
+        """Raise if settings or ledger are not those of the certificate, or a file is gone: figures would be of something else."""
+        if self.finished and (self.folder / CERTIFICATE).is_file():
+            require_unchanged(self.folder, self.certificate["hashes"])
 
     @contextmanager
     def locked(self) -> Iterator[None]:
@@ -196,16 +217,15 @@ class Run:
     @cached_property
     def parameters(self) -> Parameters:
         """The learnt tables."""
-        from safetensors import SafetensorError
-
         from veilgraph.models.parameters import Parameters
 
         self.require_finished()
+        self.require_certified()
         try:
             entities = read_tensors(self.folder / ENTITIES)[0]["rows"]
             relations = read_tensors(self.folder / RELATIONS)[0]["rows"]
             weights = read_tensors(self.folder / WEIGHTS)[0] if (self.folder / WEIGHTS).exists() else {}
-        except (SafetensorError, OSError, KeyError) as error:
+        except (OSError, KeyError) as error:
             raise RunError(f"{self.folder}: the vectors cannot be read ({error}).") from None
         if len(entities) != len(self.entities):
             raise RunError(f"{self.folder}: {len(entities)} entity rows, but {len(self.entities)} names.")
@@ -289,11 +309,11 @@ class Run:
             )
         try:
             salt = json.loads((self.folder / CURATOR).read_text(encoding="utf-8")).get("salt")
-        except (ValueError, AttributeError):
+            return (graph.fingerprint if salt is None else commitment(graph, salt)) == promised
+        except (ValueError, TypeError, AttributeError):
             raise RunError(
                 f"{self.folder / CURATOR} is damaged: which graph this run is of cannot be told."
             ) from None
-        return (graph.fingerprint if salt is None else commitment(graph, salt)) == promised
 
     @property
     def graph_source(self) -> str:
@@ -377,20 +397,3 @@ class Run:
 def open_run(folder: str | Path) -> Run:
     """A run folder that exists, to evaluate, query or export."""
     return Run.open(folder)
-
-
-def check_target(path: Path) -> None:
-    """Refuse, before any work is done, a folder that holds something else."""
-    if (path / CONFIG).exists():
-        if (path / RELATIONS).exists():
-            raise UsageError(f"{path} holds a finished run already. Choose another --out.")
-        raise UsageError(f"{path} holds an unfinished run. Continue it with: veil resume {path}")
-    if path.exists() and (not path.is_dir() or any(path.iterdir())):
-        raise UsageError(f"{path} exists already and is not empty. Choose another --out.")
-
-
-def relative_source(source: str, folder: Path) -> str:
-    """A path as seen from the run folder, so that both can be moved together; addresses stay as they are."""
-    if not source or "://" in source or source.startswith("builtin:"):
-        return source
-    return os.path.relpath(Path(source).resolve(), folder.resolve())

@@ -40,6 +40,13 @@ def test_lists_are_lists(name: str, repeat: bool) -> None:
     np.testing.assert_array_equal(asked.lists, before)
 
 
+@pytest.mark.parametrize("name", list(available()))
+def test_whether_chance_has_a_part_is_said(name: str) -> None:
+    asked, chain = request(repeat=True), sanitisers(name)
+    several = {sanitise(asked, chain, seed=seed).tobytes() for seed in range(5)}
+    assert (len(several) > 1) == chain[0].draws
+
+
 def test_random_keeps_and_replaces() -> None:
     asked = request(repeat=True)
     lists = sanitise(asked, sanitisers("random:keep=4"), seed=0)

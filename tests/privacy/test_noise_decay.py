@@ -19,7 +19,8 @@ from veilgraph.files import write_json
 from veilgraph.load import Graph
 from veilgraph.mark import mark
 from veilgraph.models.parameters import Parameters
-from veilgraph.runs import CERTIFICATE, Run
+from veilgraph.run_files import CERTIFICATE
+from veilgraph.runs import Run
 from veilgraph.train.gradients import Rows
 from veilgraph.train.optim import create
 from veilgraph.train.private import gauss

@@ -24,7 +24,7 @@ VERBS = {
     "recommend": "Items for a user; or how good such lists are, beside simple recommenders.",
     "certificate": "What a run promises, in words and numbers; verify checks it.",
     "audit": "Train with canaries and test whether the claimed ε holds.",
-    "attack": "Attack a run: membership of statements, attributes from recommendations.",
+    "attack": "Attack a run or a federation: membership of statements, attributes from recommendations.",
     "sanitise": "Lists of recommendations that tell less about a hidden attribute.",
     "serve": "Sanitised lists over HTTP, with keys and a budget for every person.",
     "federate": "Institutions learn together; nobody's statements leave them.",
@@ -61,7 +61,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             module = importlib.import_module(f"veilgraph.cli.{verb}")
             module.arguments(sub)
             sub.add_argument("--json", action="store_true", help="print one JSON object and nothing else")
-    options = parser.parse_args(given)
+    options = _parsed(parser, given)
     if options.version:
         from veilgraph import __version__
 
@@ -71,6 +71,21 @@ def main(arguments: Sequence[str] | None = None) -> int:
         parser.print_help()
         return 0
     return _run(options)
+
+
+def _parsed(parser: argparse.ArgumentParser, given: list[str]) -> argparse.Namespace:
+    """The options; words may also come after flags, as in «predict RUN --top 3 HEAD RELATION»."""
+    options, rest = parser.parse_known_args(given)
+    free = [name for name in ("head", "relation", "tail") if getattr(options, name, "") is None]
+    if any(word.startswith("-") for word in rest):
+        free = []
+    elif getattr(options, "words", None):
+        options.words, rest = [*options.words, *rest], []
+    if len(rest) > len(free):
+        parser.error(f"unrecognized arguments: {' '.join(rest)}")
+    for name, word in zip(free, rest):
+        setattr(options, name, word)
+    return options
 
 
 def _run(options: argparse.Namespace) -> int:
@@ -90,7 +105,13 @@ def _run(options: argparse.Namespace) -> int:
         print(f"veil {options.verb}: {error}", file=sys.stderr)
         return error.exit_code
     except KeyboardInterrupt:
-        hint = " Continue with: veil resume RUN" if options.verb in ("train", "resume") else ""
+        folder = getattr(options, "out", None) or getattr(options, "run", None)
+        begun = (
+            options.verb in ("train", "resume")
+            and folder
+            and os.path.isfile(os.path.join(folder, "config.yaml"))
+        )
+        hint = f" Continue with: veil resume {folder}" if begun else ""
         print(f"\nveil {options.verb}: stopped. What is on disk is whole.{hint}", file=sys.stderr)
         return 130
     except BrokenPipeError:

@@ -149,7 +149,7 @@ def _show_federated(result: dict[str, Any]) -> None:
 
 
 def _show_attribute(result: dict[str, Any]) -> None:
-    from veilgraph.cli.terminal import facts, table
+    from veilgraph.cli.terminal import facts, note, table
 
     keys = ("sanitiser", "lists", "knowledge", "targets", "majority", "coin", "q_u", "ndcg", "ndcg_original")
     facts({key: result[key] for key in keys if result[key] is not None}, f"guessing {result['attribute']}")
@@ -165,3 +165,7 @@ def _show_attribute(result: dict[str, Any]) -> None:
             )
         )
     table(("attacker", "balanced accuracy", "accuracy", "auc"), rows)
+    note(
+        f"«best» was chosen by a rehearsal; the strongest on the targets themselves is {result['strongest_attacker']} with "
+        f"{result['strongest']:.3f}: judge a defence by it."
+    )

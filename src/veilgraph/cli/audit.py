@@ -27,7 +27,8 @@ def run(options: argparse.Namespace) -> dict[str, Any]:
 
     from veilgraph.attack.audit import audit
     from veilgraph.cli.terminal import TrainingProgress, note
-    from veilgraph.runs import CONFIG, Run
+    from veilgraph.run_files import CONFIG
+    from veilgraph.runs import Run
 
     target = Run.open(options.target) if (Path(options.target) / CONFIG).is_file() else options.target
     note(f"Training once with {options.canaries:,} canaries, each in by a fair coin …")

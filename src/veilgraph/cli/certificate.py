@@ -45,7 +45,8 @@ def show(result: dict[str, Any]) -> None:
     from veilgraph.cli.terminal import facts, out, table
 
     if "valid" in result:
-        facts({"valid": result["valid"], "epsilon": result["epsilon"], "delta": result["delta"]})
+        promised = result["epsilon"] if result["epsilon"] is not None else "∞: nothing is promised"
+        facts({"valid": result["valid"], "epsilon": promised, "delta": result["delta"]})
         for reason in result["reasons"]:
             out.print(f"  · {reason}", markup=False)
         return

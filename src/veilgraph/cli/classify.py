@@ -98,4 +98,7 @@ def show(result: dict[str, Any]) -> None:
     """For people."""
     from veilgraph.cli.terminal import facts
 
-    facts({key: value for key, value in result.items() if value is not None})
+    shown = {key: value for key, value in result.items() if value is not None}
+    if "interval" in shown:
+        shown["interval"] = f"± {shown['interval']:.4f} (95 %, over {result['seeds']} seeds)"
+    facts(shown)

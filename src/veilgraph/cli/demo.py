@@ -9,8 +9,8 @@ from typing import Any
 def arguments(parser: argparse.ArgumentParser) -> None:
     """Flags of this verb."""
     parser.add_argument("--out", default="veil-demo", help="the folder to make (default veil-demo)")
-    parser.add_argument("--patients", type=int, default=2000, help="size of the hospital")
-    parser.add_argument("--model", default="complex", help="which scorer")
+    parser.add_argument("--patients", type=int, default=2000, help="size of the hospital (default 2000)")
+    parser.add_argument("--model", default="complex", help="which scorer (default complex)")
     parser.add_argument("--epochs", type=int, default=60, help="at most so many passes (default 60)")
     parser.add_argument(
         "--epsilon", type=float, default=2.0, help="budget of the private training (default 2)"

@@ -168,6 +168,8 @@ def _run(options: argparse.Namespace, source: list[str]) -> dict[str, Any]:
         raise UsageError(USAGE)
     if options.out is None:
         raise UsageError("where to? Name a folder with --out.")
+    if not options.listen and (options.victim or options.attacker or options.active):
+        raise UsageError("--victim, --attacker and --active are about attackers who listen: add --listen.")
     if options.listen:
         from veilgraph.attack.federated import listen
 

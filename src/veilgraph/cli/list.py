@@ -24,6 +24,26 @@ KINDS = (
 )
 
 
+ATTACKS = (
+    (
+        "membership",
+        "veil attack membership RUN",
+        "Was this statement in the graph? Real members against real non-members.",
+    ),
+    ("attribute", "veil attack attribute RUN", "What do recommendation lists tell about a hidden attribute?"),
+    (
+        "federated",
+        "veil attack federated FOLDER",
+        "What do a federation's messages tell a server, a client, or both?",
+    ),
+    (
+        "audit",
+        "veil audit RUN",
+        "Does the claimed ε hold? Canaries in one more training, a lower bound on ε.",
+    ),
+)
+
+
 def arguments(parser: argparse.ArgumentParser) -> None:
     """Flags of this verb."""
     parser.add_argument("kind", choices=KINDS)
@@ -56,7 +76,7 @@ def _encoders() -> list[dict[str, Any]]:
     return [
         {
             "name": n,
-            "what": str(e.__doc__).splitlines()[0],
+            "what": _first(e),
             "vectors": e.usual,
             "private": "no" if e.layers else "yes",
         }
@@ -67,13 +87,14 @@ def _encoders() -> list[dict[str, Any]]:
 def _mechanisms() -> list[dict[str, Any]]:
     from veilgraph.train.private.mechanisms import available
 
-    return [{"name": n, "what": str(m.__doc__), "guarantee": m.guarantee} for n, m in available().items()]
+    return [{"name": n, "what": _first(m), "guarantee": m.guarantee} for n, m in available().items()]
 
 
 def _strategies() -> list[dict[str, Any]]:
     from veilgraph.federate.strategies import available
 
-    return [{"name": n, "what": str(s.__doc__)} for n, s in available().items()]
+    found = [{"name": n, "what": _first(s)} for n, s in available().items()]
+    return [*found, {"name": "together", "what": "No federation: one training on everybody's statements."}]
 
 
 def _guarantees() -> list[dict[str, Any]]:
@@ -86,36 +107,31 @@ def _guarantees() -> list[dict[str, Any]]:
 
 
 def _attacks() -> list[dict[str, Any]]:
-    from veilgraph import attack
-
-    return [{"name": n, "what": str(getattr(attack, n).__doc__).splitlines()[0]} for n in attack.__all__]
+    return [{"name": name, "what": what, "command": command} for name, command, what in ATTACKS]
 
 
 def _sanitisers() -> list[dict[str, Any]]:
     from veilgraph.sanitise import available
 
-    return [
-        {"name": n, "what": str(s.__doc__).splitlines()[0], "promise": s.promise}
-        for n, s in available().items()
-    ]
+    return [{"name": n, "what": _first(s), "promise": s.promise} for n, s in available().items()]
 
 
 def _losses() -> list[dict[str, Any]]:
     from veilgraph.train.losses import _FORMULAS
 
-    return [{"name": name, "formula": str(f.__doc__)} for name, f in _FORMULAS.items()]
+    return [{"name": name, "formula": _first(f)} for name, f in _FORMULAS.items()]
 
 
 def _optimisers() -> list[dict[str, Any]]:
     from veilgraph.train.optim import OPTIMISERS
 
-    return [{"name": name, "what": str(o.__doc__)} for name, o in OPTIMISERS.items()]
+    return [{"name": name, "what": _first(o)} for name, o in OPTIMISERS.items()]
 
 
 def _readers() -> list[dict[str, Any]]:
     from veilgraph.load import READERS
 
-    return [{"name": r.name, "reads": str(type(r).__doc__), "example": r.example} for r in READERS]
+    return [{"name": r.name, "reads": _first(type(r)), "example": r.example} for r in READERS]
 
 
 def _mappings() -> list[dict[str, Any]]:
@@ -128,7 +144,7 @@ def _mappings() -> list[dict[str, Any]]:
 def _formats() -> list[dict[str, Any]]:
     from veilgraph.export import FORMATS
 
-    return [{"name": name} for name in FORMATS]
+    return [{"name": name, "what": _first(write)} for name, write in FORMATS.items()]
 
 
 def _datasets() -> list[dict[str, Any]]:
@@ -150,3 +166,8 @@ def _settings() -> list[dict[str, Any]]:
         {"name": key, "type": s.kind.__name__, "choices": " ".join(s.choices), "help": s.help}
         for key, s in TrainConfig.settings().items()
     ]
+
+
+def _first(thing: Any) -> str:
+    """The first paragraph of what something says about itself."""
+    return " ".join(str(thing.__doc__).split("\n\n")[0].replace("``", "").split())

@@ -47,10 +47,12 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--language", help="of RDF descriptions, where there are several, e.g. en")
     parser.add_argument("--query", help="SPARQL CONSTRUCT query (default: everything)")
     parser.add_argument("--timeout", type=float, default=60.0, help="seconds to wait for an endpoint")
-    parser.add_argument("--patients", type=int, default=2000, help="size of builtin:hospital")
+    parser.add_argument("--patients", type=int, default=2000, help="size of builtin:hospital (default 2000)")
     parser.add_argument("--split", choices=modes, help="cut into train, valid, test")
-    parser.add_argument("--valid", type=float, default=0.1, help="share held out for validation")
-    parser.add_argument("--test", type=float, default=0.1, help="share held out for testing")
+    parser.add_argument(
+        "--valid", type=float, help="share held out for validation, with --split (default 0.1)"
+    )
+    parser.add_argument("--test", type=float, help="share held out for testing, with --split (default 0.1)")
     parser.add_argument("--fix", action="store_true", help="drop what the integrity check finds")
     parser.add_argument("--seed", type=int, default=0, help="of the split and the generator")
 
@@ -90,6 +92,10 @@ def run(options: argparse.Namespace) -> dict[str, Any]:
     ]
     if len(given) != 1:
         raise UsageError("veil load reads one source: give a SOURCE, a --database or a folder of --tables.")
+    if not options.split and (options.valid is not None or options.test is not None):
+        raise UsageError("--valid and --test are shares of a split: say which with --split random.")
+    if options.mapping and _named(options.source):
+        raise UsageError("--mapping says what tables become: give a --database or a folder of --tables.")
     columns = None
     if options.columns:
         columns = tuple(part.strip() for part in options.columns.split(","))
@@ -124,7 +130,10 @@ def run(options: argparse.Namespace) -> dict[str, Any]:
     if options.fix:
         graph = fix(graph)
     if options.split:
-        graph = split(graph, valid=options.valid, test=options.test, mode=options.split, seed=options.seed)
+        shares = {
+            name: 0.1 if (share := getattr(options, name)) is None else share for name in ("valid", "test")
+        }
+        graph = split(graph, **shares, mode=options.split, seed=options.seed)
     if options.out:
         save(graph, options.out, force=options.force)
     return {

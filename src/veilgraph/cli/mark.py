@@ -121,10 +121,20 @@ def _suggest(options: argparse.Namespace) -> dict[str, Any]:
 
     import yaml
 
-    from veilgraph.files import write_text
+    from veilgraph.errors import InputError
+    from veilgraph.files import check_file, write_text
     from veilgraph.load import load
+    from veilgraph.load.store import is_graph_folder
     from veilgraph.mark import proposal, suggest
 
+    check_file(options.out)
+    if options.out and is_graph_folder(Path(options.out).resolve().parent):
+        raise InputError(
+            f"{options.out} is inside a graph folder, which holds its own marks: write the proposal beside it, read it, then apply it with "
+            f"veil mark {options.graph} --rules FILE."
+        )
+    if not 0 <= options.luck <= 1:
+        raise InputError(f"--luck is a chance between 0 and 1, found {options.luck}.")
     graph = load(options.graph)
     chosen = {key: getattr(options, key) for key in ("confidence", "lift", "support", "steps")}
     everything = suggest(graph, options.relation, **chosen, luck=1.0)
@@ -192,6 +202,10 @@ def _show_suggestions(result: dict[str, Any]) -> None:
             for w in ways[: result["top"]]
         ],
     )  # fmt: skip
+    note(
+        "exposed: people whose secret is guessed right; by chance: of them, by the commonest secret of all; people: with such a "
+        "secret; right: of the guesses that were made; lift: how many times likelier than for anybody."
+    )
     note(f"For example: {ways[0]['example']}.")
     if len(ways) > result["top"]:
         note(f"{len(ways) - result['top']:,} more with --json or --top.")

@@ -25,7 +25,7 @@ def run(options: argparse.Namespace) -> dict[str, Any]:
 
     from veilgraph.cli.terminal import note
     from veilgraph.errors import UsageError
-    from veilgraph.files import write_text
+    from veilgraph.files import check_file, write_text
     from veilgraph.report.forecast import forecast
     from veilgraph.train.rehearse import rehearse
 
@@ -38,6 +38,7 @@ def run(options: argparse.Namespace) -> dict[str, Any]:
     settings = chosen_settings(options)
     if {"epsilon", "noise_multiplier", "drop_confidential"} & settings.keys():
         raise UsageError("a plan tries several budgets: give them with --epsilons.")
+    check_file(options.out)
     seed = int(settings.pop("seed", 0))
     found = rehearse(options.graph, epsilons, share=options.share, seed=seed, tell=note, **settings)
     if options.out:

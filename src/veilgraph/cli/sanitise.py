@@ -33,10 +33,11 @@ def run(options: argparse.Namespace) -> dict[str, Any]:
     """Make lists."""
     from pathlib import Path
 
-    from veilgraph.files import write_text
+    from veilgraph.files import check_file, write_text
     from veilgraph.runs import Run
     from veilgraph.sanitise.lists import sanitised
 
+    check_file(options.out)
     found = sanitised(
         Run.open(options.run),
         options.chain,

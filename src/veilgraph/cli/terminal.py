@@ -23,10 +23,12 @@ def note(text: str) -> None:
 def table(columns: Sequence[str], rows: Iterable[Sequence[Any]], title: str | None = None) -> None:
     """A table on stdout."""
     grid = Table(title=title, title_justify="left", header_style="bold")
+    cells = [[_text(value) for value in row] for row in rows]
     for i, column in enumerate(columns):
-        grid.add_column(Text(column), justify="left" if i == 0 else "right", overflow="fold")
-    for row in rows:
-        grid.add_row(*(Text(_text(value)) for value in row))
+        words = any(row[i][:1].isalpha() for row in cells)
+        grid.add_column(Text(column), justify="left" if i == 0 or words else "right", overflow="fold")
+    for row in cells:
+        grid.add_row(*map(Text, row))
     out.print(grid)
 
 

@@ -66,13 +66,25 @@ def summary(finished: Any) -> dict[str, Any]:
         "noise_multiplier": config.noise_multiplier,
         "sample_rate": config.sample_rate if config.private else None,
         "clip_norm": finished.clip_norm,
-        "private_steps": config.private_steps if config.private else None,
+        "private_steps": _taken(finished) if config.private else None,
+        "private_steps_planned": config.private_steps if config.private else None,
     }
+
+
+def _taken(finished: Any) -> int:
+    """Private steps that the ledger charges."""
+    return sum(int(event["times"]) for event in finished.ledger.events if event["event"] == "repeated")
 
 
 def show(result: dict[str, Any]) -> None:
     """For people."""
-    from veilgraph.cli.terminal import facts
+    from veilgraph.cli.terminal import facts, note
 
-    shown = {k: v for k, v in result.items() if k != "run" and v is not None}
+    shown = {k: v for k, v in result.items() if k not in ("run", "private_steps_planned") and v is not None}
     facts(shown, f"run {result['run']}")
+    planned = result.get("private_steps_planned")
+    if planned and result["private_steps"] < planned:
+        note(
+            f"The budget allowed {result['private_steps']:,} of {planned:,} private steps with this noise. A larger --epsilon or "
+            "--noise-multiplier, or leaving the latter out, allows all of them."
+        )

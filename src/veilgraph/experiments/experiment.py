@@ -89,7 +89,6 @@ def conduct(
     began = time.perf_counter()
     scale, folder = Scale(quick, seeds, epochs), Path(out)
     target = folder / experiment.name
-    target.mkdir(parents=True, exist_ok=True)
     graphs = {}
     for name in experiment.data:
         tell(f"{experiment.name}: graph {name}")
@@ -97,6 +96,7 @@ def conduct(
     jobs = experiment.jobs(graphs, scale)
     results = _perform(jobs, folder / "jobs", processes or max(1, os.cpu_count() or 1), tell)
     rows = experiment.rows(graphs, scale, results)
+    target.mkdir(parents=True, exist_ok=True)
     write_text(target / "table.csv", as_csv(rows))
     write_text(target / "table.md", as_markdown(experiment, rows))
     for name, picture in experiment.pictures(rows).items():

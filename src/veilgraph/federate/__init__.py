@@ -15,7 +15,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from veilgraph.errors import InputError, MissingExtraError, UsageError
-from veilgraph.runs import METRICS, Run
+from veilgraph.run_files import METRICS
+from veilgraph.runs import Run
 
 if TYPE_CHECKING:
     from veilgraph.federate.server import Progress

@@ -24,7 +24,8 @@ from veilgraph.federate.strategies import strategy
 from veilgraph.federate.terms import LARGEST, Terms
 from veilgraph.files import write_json
 from veilgraph.load import Graph, load
-from veilgraph.runs import CONFIG, METRICS, Run
+from veilgraph.run_files import CONFIG, METRICS
+from veilgraph.runs import Run
 from veilgraph.train import begin
 from veilgraph.train.encoder import EncodedPlan, LabelPlan
 from veilgraph.train.loop import Listener, Validation, run_epochs

@@ -18,7 +18,8 @@ from veilgraph.load import Graph, load
 from veilgraph.load.graph import SPLITS
 from veilgraph.load.vocabulary import Vocabulary
 from veilgraph.models.parameters import Parameters
-from veilgraph.runs import CONFIG, Run
+from veilgraph.run_files import CONFIG
+from veilgraph.runs import Run
 from veilgraph.train import resume, train
 
 

@@ -15,6 +15,7 @@ from veilgraph.load.assemble import assemble
 from veilgraph.load.builtin import BuiltinReader
 from veilgraph.load.check import Finding, check, fix
 from veilgraph.load.database import DatabaseReader
+from veilgraph.load.datasets import benchmark
 from veilgraph.load.delimited import DelimitedReader
 from veilgraph.load.descriptions import describe, read_descriptions
 from veilgraph.load.folder import FolderReader, GrailReader
@@ -90,6 +91,8 @@ def load(source: str | Path | Graph, **options: Any) -> Graph:
             for finding in check(graph):
                 LOG.warning("%s: %s", text, finding)
             return graph if chosen == ReadOptions() else replace(graph, source="")
+    if not Path(text).exists() and (named := benchmark(text)) is not None:
+        return load(named, **options)
     if text.startswith("builtin:") or not Path(text).suffix or Path(text).is_dir() or not Path(text).exists():
         regular_file(text)
     endings = sorted({e for r in READERS for e in r.endings})

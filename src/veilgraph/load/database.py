@@ -94,7 +94,11 @@ def tables_of(url: str, shown: str) -> dict[str, set[str]]:
             return found
     except sqlalchemy.exc.NoSuchModuleError:
         raise MissingExtraError(f"Reading {shown.split(':')[0]}", "database") from None
-    except (sqlalchemy.exc.SQLAlchemyError, OSError) as error:
+    except (
+        sqlalchemy.exc.SQLAlchemyError,
+        OSError,
+        AttributeError,
+    ) as error:  # (a driver's, of a file that is no database)
         raise ReadError(
             shown, f"cannot be opened: {_first_line(error)}. Check address, name and password."
         ) from None

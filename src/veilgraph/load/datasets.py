@@ -28,6 +28,12 @@ def known() -> list[dict[str, str]]:
     return found
 
 
+def benchmark(name: str) -> Path | None:
+    """The folder of a benchmark by its name alone, if there is one."""
+    plain = Path(name).name == name and name not in ("", ".", "..")
+    return data_folder() / name if plain and split_files(data_folder() / name) else None
+
+
 def find(name: str) -> Path:
     """The folder of one benchmark."""
     path = data_folder() / name

@@ -111,10 +111,11 @@ def _fields(path: Path, line: bytes, separator: str, number: int = 1) -> list[st
     try:
         text = line.decode("utf-8-sig" if number == 1 else "utf-8")
     except UnicodeDecodeError as error:
+        wide = number == 1 and line[:2] in (b"\xff\xfe", b"\xfe\xff")
         raise ReadError(
             path,
             f"byte {error.start + 1} is not UTF-8 ({line[error.start : error.start + 4]!r}). "
-            "Convert the file, e.g. with: iconv -f latin1 -t utf-8",
+            f"Convert the file, e.g. with: iconv -f {'utf-16' if wide else 'latin1'} -t utf-8",
             line=number,
         ) from None
     if separator != "\t":

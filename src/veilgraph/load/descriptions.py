@@ -14,8 +14,8 @@ from veilgraph.load.graph import Graph
 from veilgraph.load.reader import regular_file
 
 
-def read_descriptions(source: str | Path) -> dict[str, str]:
-    """Entity → text of a two-column file; lines without a text say nothing."""
+def read_descriptions(source: str | Path, *, once: bool = False) -> dict[str, str]:
+    """Entity → text of a two-column file; lines without a text say nothing. Of several texts the last counts, or (``once``) none may be."""
     path = regular_file(str(source))
     try:
         frame = pl.read_csv(
@@ -35,7 +35,13 @@ def read_descriptions(source: str | Path) -> dict[str, str]:
         raise ReadError(
             path, f"expected «entity, text» lines with a tab between them, found one column: {frame[0, 0]!r}"
         )
-    return dict(frame.drop_nulls().select(frame.columns[:2]).iter_rows())
+    lines = frame.drop_nulls().select(frame.columns[:2]).unique(maintain_order=True)
+    twice = lines.filter(lines[lines.columns[0]].is_duplicated())
+    if once and len(twice):
+        raise ReadError(
+            path, f"{twice[0, 0]!r} is described twice, differently: which is meant? Leave one of the lines."
+        )
+    return dict(lines.iter_rows())
 
 
 def describe(graph: Graph, texts: Mapping[str, str]) -> Graph:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from veilgraph.errors import ReadError
 from veilgraph.load.frames import pl
 from veilgraph.load.reader import COLUMNS, Names, Parts, Reader, ReadOptions, regular_file
@@ -23,7 +25,9 @@ def read_frame(source: str, options: ReadOptions, names: Names) -> pl.DataFrame:
     path = regular_file(source)
     try:
         scan = pl.scan_parquet(path, glob=False)
-        found = scan.collect_schema().names()
+        schema = scan.collect_schema()
+        found = schema.names()
+        _refuse_saved(source, Path(path), [schema[name] for name in COLUMNS if name in found])
         chosen = _chosen(source, options.columns, found)
         frame = scan.select(
             pl.col(old).cast(pl.String).cast(names.schema[new]).alias(new)
@@ -39,6 +43,19 @@ def read_frame(source: str, options: ReadOptions, names: Names) -> pl.DataFrame:
     if len(holes):
         raise ReadError(source, f"row {holes['row'][0]} has an empty head, relation or tail.")
     return frame
+
+
+def _refuse_saved(source: str, path: Path, kinds: list[pl.DataType]) -> None:
+    """Statements of a saved graph are numbers: without the folder around them names and marks would be lost."""
+    beside = all((path.parent / f"{name}.parquet").is_file() for name in ("entities", "relations"))
+    if beside and kinds and all(kind.is_integer() for kind in kinds):
+        whole = (path.parent / "graph.yaml").is_file()
+        remedy = (
+            f"Name the folder: {path.parent}"
+            if whole
+            else "Its graph.yaml is missing: load the source again with veil load"
+        )
+        raise ReadError(source, f"is part of a saved graph: its names and marks would be lost. {remedy}.")
 
 
 def _chosen(source: str, columns: tuple[str, str, str] | None, found: list[str]) -> list[str]:

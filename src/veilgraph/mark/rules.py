@@ -19,9 +19,19 @@ from veilgraph.load import Graph, load
 from veilgraph.load.marks import Marks
 from veilgraph.mark.query import statements_of
 from veilgraph.mark.units import check_unit
-from veilgraph.rng import uniform
+from veilgraph.rng import check_seed, uniform
 
+LARGEST_UNIT = 1_000_000  # noise grows with it: more would leave nothing of a graph
 PER_UNIT = 10  # statements of one person or group a private step reads, if the curator does not say
+TOP = ("unit", "per_unit", "rules", "confidential")  # of a rules file; the last is what marks.yaml counts
+KINDS = {
+    "relation": ("relation",),
+    "type": ("type", "by"),
+    "statements": ("statements",),
+    "query": ("query",),
+    "random_share": ("random_share", "seed"),
+    "everything": ("everything",),
+}
 TYPE_RELATIONS = ("http://www.w3.org/1999/02/22-rdf-syntax-ns#type", "rdf:type", "type", "instanceOf", "isA")
 
 
@@ -57,8 +67,9 @@ def mark(
     if query is not None:
         found.append(({"query": query}, _by_keys(graph, statements_all, statements_of(graph, query))))
     if random_share is not None:
-        if not 0 <= random_share <= 1:
-            raise ConfigError(f"random_share must be between 0 and 1, found {random_share}")
+        if not isinstance(random_share, float | int) or not 0 <= random_share <= 1:
+            raise ConfigError(f"random_share must be a number between 0 and 1, found {random_share!r}")
+        check_seed(seed)
         rule = {"random_share": float(random_share), "seed": int(seed)}
         found.append((rule, uniform(graph.keys(statements_all), seed) < random_share))
     if everything:
@@ -70,8 +81,11 @@ def mark(
         )
     check_unit(graph, unit)
     cap = per_unit if per_unit is not None else (1 if unit == "statement" else PER_UNIT)
-    if cap < 1 or (unit == "statement" and cap != 1):
-        raise ConfigError(f"per_unit must be at least 1, and 1 for unit=statement; found {cap} with {unit}")
+    whole = isinstance(cap, int | np.integer) and not isinstance(cap, bool)
+    if not whole or not 1 <= cap <= LARGEST_UNIT or (unit == "statement" and cap != 1):
+        raise ConfigError(
+            f"per_unit must be a whole number between 1 and {LARGEST_UNIT:,}, and 1 for unit=statement; found {cap!r} with {unit}"
+        )
     joined = np.logical_or.reduce([mask for _, mask in found])
     edges = np.cumsum([len(array) for array in graph.splits.values()])[:-1]
     masks = dict(zip(graph.splits, np.split(joined, edges)))
@@ -84,11 +98,22 @@ def mark_by_rules(graph: Graph, rules: str | Path | Mapping[str, Any], *, absent
     ``absent`` allows rules about relations the graph does not have (a mapping's rules, where a table was missing).
     """
     document = rules if isinstance(rules, Mapping) else read_yaml(Path(rules))
+    for key in document:
+        if key not in TOP:
+            raise UnknownNameError(
+                "setting of a rules file", str(key), TOP, hint=f"There are: {', '.join(TOP)}."
+            )
     given: dict[str, Any] = {"relations": [], "types": []}
     for rule in document.get("rules") or []:
         if not isinstance(rule, Mapping):
             raise ConfigError(f"a rule is a line like «relation: NAME», found {rule!r}")
         kind = next(iter(rule), None)
+        more = [str(key) for key in rule if key not in KINDS.get(str(kind), (kind,))]
+        if more:
+            raise ConfigError(
+                f"rule {dict(rule)!r} says {kind} and {', '.join(more)}: a rule is of one kind, and what any rule names is confidential. "
+                "Write them as two rules, each with a dash of its own."
+            )
         if kind == "relation":
             given["relations"].append(str(rule[kind]))
         elif kind == "type":
@@ -103,6 +128,8 @@ def mark_by_rules(graph: Graph, rules: str | Path | Mapping[str, Any], *, absent
     if absent:
         names = list(graph.relations)
         given["relations"] = [p for p in given["relations"] if fnmatch.filter(names, p) or p in names]
+    if not isinstance(given.get("query", ""), str):
+        raise ConfigError(f"query is SPARQL, in words; found {given['query']!r}")
     per_unit = document.get("per_unit")
     return mark(graph, unit=str(document.get("unit", "statement")), per_unit=per_unit, **given)
 

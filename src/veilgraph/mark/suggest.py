@@ -80,6 +80,10 @@ def suggest(
         raise UsageError(
             "nothing is marked: mark the graph first, or name confidential relations with --relation."
         )
+    if not 0 <= confidence <= 1 or not 0 <= luck <= 1 or not lift >= 0 or support < 0:
+        raise UsageError(
+            f"confidence and luck are shares between 0 and 1, lift and support 0 or more; found {confidence}, {luck}, {lift} and {support}."
+        )
     if steps not in (1, 2):
         raise UsageError(f"paths have one or two steps, found {steps}")
     names, found, tried = list(graph.relations), [], 0

@@ -18,7 +18,7 @@ from veilgraph.errors import InputError
 from veilgraph.evaluate.answers import Answers
 from veilgraph.files import read_arrays
 from veilgraph.recommend.offers import Offers, relation_of, scaled
-from veilgraph.runs import ENTITIES
+from veilgraph.run_files import ENTITIES
 
 if TYPE_CHECKING:
     from torch import Tensor

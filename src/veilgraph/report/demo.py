@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from veilgraph import models
+from veilgraph.config import TrainConfig
 from veilgraph.errors import UsageError
 from veilgraph.load import check, load, save, split
 from veilgraph.mark import mark, summarise
@@ -44,6 +45,9 @@ def tell(
         raise UsageError(
             f"{out} exists already. Choose another --out, or add --force to replace an earlier demo."
         )
+    TrainConfig.of(
+        {"model": model, "epochs": epochs, "epsilon": epsilon, "seed": seed}
+    )  # before any work is done
     models.model_class(model)
     began = time.perf_counter()
     note(f"1/8  A hospital of {patients:,} patients is made up.")

@@ -12,7 +12,8 @@ from veilgraph.attack import audit, membership
 from veilgraph.errors import InputError, UsageError
 from veilgraph.evaluate.popularity import popularity
 from veilgraph.load import Graph, load
-from veilgraph.runs import METRICS, Run
+from veilgraph.run_files import METRICS
+from veilgraph.runs import Run
 
 WHOLE = 50_000_000  # cells of a table of counts: up to here popular answers are ranked, for comparison
 

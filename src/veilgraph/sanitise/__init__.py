@@ -10,6 +10,7 @@ from dataclasses import replace
 import numpy as np
 
 from veilgraph.errors import ConfigError, UnknownNameError
+from veilgraph.rng import check_seed
 from veilgraph.sanitise.base import Replacing, Request, Sanitiser
 from veilgraph.sanitise.erase import Eraser
 
@@ -64,6 +65,8 @@ def sanitise(request: Request, chain: Sequence[Sanitiser], seed: int | None = No
     Chance comes from fresh entropy. A ``seed`` makes lists repeatable, for experiments: whoever knows it can undo the chance,
     so an ε then holds for nobody.
     """
+    if seed is not None:
+        check_seed(seed)
     for number, one in enumerate(chain):
         rng = np.random.default_rng(None if seed is None else [seed, number])
         request = replace(request, given=one.apply(request, rng))

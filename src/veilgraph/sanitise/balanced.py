@@ -14,7 +14,7 @@ from veilgraph.sanitise.base import Request, Sanitiser
 
 @dataclass(frozen=True)
 class Balanced(Sanitiser):
-    """Scores are erased (erase.py) and mixed with the usual ones: ``blend`` of 0 keeps what is personal, 1 nothing.
+    """Takes the attribute out of the scores and mixes them with the usual ones: ``blend`` of 0 keeps what is personal, 1 nothing.
 
     Blend where lists may repeat known items. With new items only it does harm: a list of usual items without those one has
     tells what one has. ``flatten`` below 1 is a power of the scores: items in the middle then count more against the
@@ -25,6 +25,7 @@ class Balanced(Sanitiser):
     reads_scores: ClassVar[bool] = True
     promise: ClassVar[str] = "measured only; learns without noise from what people told"
     needs_eraser: ClassVar[bool] = True
+    draws: ClassVar[bool] = False
     blend: float = 0.0
     flatten: float = 1.0
 

@@ -46,6 +46,9 @@ class Sanitiser(ABC):
     reads_scores: ClassVar[bool] = (
         False  # or histories, beyond the lists it is given: then it spends, or promises nothing
     )
+    draws: ClassVar[bool] = (
+        True  # whether chance has a part in it: otherwise another list would be the same one
+    )
     needs: ClassVar[int] = 1  # so many times a list's size must be allowed
 
     @abstractmethod

@@ -14,10 +14,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from safetensors import SafetensorError
 
 from veilgraph import machine
-from veilgraph.errors import PrivacyError, UsageError, VerificationError
+from veilgraph.errors import PrivacyError, RunError, UsageError, VerificationError
 from veilgraph.files import read_arrays, write_arrays
 from veilgraph.load.graph import Graph
 from veilgraph.recommend import Shelf, readable
@@ -152,10 +151,14 @@ class Service:
     def recommend(self, asked: Sequence[tuple[str, int]]) -> list[Settled]:
         """Lists for (user, draw), charged and stored before they are returned; what was answered is repeated.
 
+        Where chance has no part in a list another draw is the same list, and is answered, and charged, as such.
+
         Releases: lists with the promise that is stated, each charged to its person.
         """
+        chance = any(one.draws for one in self.policy.chain)
         digests = [
-            hashlib.sha256(json.dumps([self.digest, user, draw]).encode()).hexdigest() for user, draw in asked
+            hashlib.sha256(json.dumps([self.digest, user, draw if chance else 1]).encode()).hexdigest()
+            for user, draw in asked
         ]
         there = self.store.answered(digests)
         new = [i for i, digest in enumerate(digests) if digest not in there]
@@ -278,7 +281,7 @@ def _read_kept(path: Path) -> dict[str, np.ndarray] | None:
 
     Its digest is against damage: who can write into the run folder could change the model as well.
     """
-    with suppress(OSError, SafetensorError):
+    with suppress(OSError, RunError):
         arrays, about = read_arrays(path)
         if about.get("digest") == _digest_of_arrays(arrays):
             return arrays

@@ -11,13 +11,14 @@ from veilgraph import machine, models
 from veilgraph.account.events import non_private, nothing
 from veilgraph.account.ledger import Ledger
 from veilgraph.certify import certify
-from veilgraph.config import PRIVATE_ONLY, TEXT, TrainConfig
+from veilgraph.config import ENCODER, PRIVATE_ONLY, TEXT, TrainConfig
 from veilgraph.errors import ConfigError, InputError, PrivacyError, RunError, UsageError
 from veilgraph.files import read_tensors
 from veilgraph.load import Graph, load
 from veilgraph.load.marks import Marks
 from veilgraph.mark import mark
-from veilgraph.runs import CERTIFICATE, CONFIG, CURATOR, Run, check_target
+from veilgraph.run_files import CERTIFICATE, CONFIG, CURATOR, check_target
+from veilgraph.runs import Run
 from veilgraph.train.defaults import complete
 from veilgraph.train.loop import CHECKPOINT_SECONDS, Listener
 from veilgraph.train.plan import OrdinaryPlan, refuse
@@ -94,6 +95,10 @@ def begin(
             "an encoder sends messages along every statement, and no private version of it is sound here: leave --encoder or --epsilon "
             "out. Labels can be learnt with a guarantee: veil classify --guarantee."
         )
+    if any(getattr(config, key) is not None for key in ENCODER):
+        from veilgraph.train.encoder import refuse as refuse_encoder
+
+        refuse_encoder(graph, config)
     if any(getattr(config, key) is not None for key in TEXT):
         from veilgraph.train.text import refuse as refuse_text
 
@@ -205,13 +210,11 @@ def _finish(run: Run, graph: Graph, listener: Listener | None, seconds: float) -
 
 
 def _checkpoint_epoch(run: Run) -> int:
-    from safetensors import SafetensorError
-
     if not (run.folder / CHECKPOINT).exists():
         return 0
     try:
         return int(json.loads(read_tensors(run.folder / CHECKPOINT)[1]["state"])["epoch"])
-    except (SafetensorError, OSError, KeyError, ValueError) as error:
+    except (RunError, OSError, KeyError, ValueError) as error:
         raise RunError(
             f"{run.folder / CHECKPOINT} cannot be read ({error}). Delete it to start again."
         ) from None

@@ -16,7 +16,7 @@ from torch import Tensor
 from torch.func import functional_call
 from torch.nn import functional
 
-from veilgraph.config import TrainConfig
+from veilgraph.config import ENCODER, TrainConfig
 from veilgraph.errors import ConfigError
 from veilgraph.load.graph import Graph
 from veilgraph.load.labels import read_labels
@@ -32,6 +32,20 @@ from veilgraph.train.plan import Batch, OrdinaryPlan
 PREFIX, BASES, HEAD = "encoder.", "encoder.bases", "encoder.head"
 HIDDEN = 0.5  # share of rows that are zero in a step, where labels are learnt
 CHUNK = 1 << 18  # statements whose messages are in memory at a time, where all are sent
+
+
+def refuse(graph: Graph, config: TrainConfig) -> None:
+    """Raise for settings that contradict each other, or that would do nothing, before anything is written."""
+    if config.encoder is None:
+        given = [name for name in ENCODER if getattr(config, name) is not None]
+        if given:
+            raise ConfigError(
+                f"{', '.join(given)} would do nothing without an encoder: name one with --encoder kegcn, rgcn, wgcn or compgcn."
+            )
+        return
+    recipe_of(config)
+    if config.task == "labels":
+        read_labels(graph)
 
 
 def recipe_of(config: TrainConfig) -> Recipe:

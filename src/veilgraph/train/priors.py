@@ -17,7 +17,8 @@ from veilgraph.load.graph import Graph
 from veilgraph.mark import unknown_relations
 from veilgraph.models.base import Model
 from veilgraph.models.prior import Prior
-from veilgraph.runs import DELTA, LEDGER, MARGINALS
+from veilgraph.run_files import LEDGER, MARGINALS
+from veilgraph.runs import DELTA
 from veilgraph.train.private.gauss import source
 from veilgraph.train.private.marginals import MOST_ROLES, Counting, release
 from veilgraph.train.state import TrainingState

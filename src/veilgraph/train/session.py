@@ -22,7 +22,7 @@ from veilgraph.load.graph import Graph
 from veilgraph.mark import unknown_relations, unrestricted
 from veilgraph.models.base import Model
 from veilgraph.rng import Streams
-from veilgraph.runs import LEDGER
+from veilgraph.run_files import LEDGER
 from veilgraph.train.loop import CHECKPOINT_SECONDS, Listener, Validation, run_epochs
 from veilgraph.train.plan import OrdinaryPlan, Plan
 from veilgraph.train.priors import attach_prior, leave_it_to_prior

@@ -42,7 +42,8 @@ from veilgraph.files import append_line, read_lines, write_json, write_text
 from veilgraph.load import Graph
 from veilgraph.mark import mark, unrestricted
 from veilgraph.mark.units import capped, units
-from veilgraph.runs import CERTIFICATE, CONFIG, DELTA, LEDGER, TRACE, Run
+from veilgraph.run_files import CERTIFICATE, CONFIG, LEDGER, TRACE
+from veilgraph.runs import DELTA, Run
 from veilgraph.train import train
 from veilgraph.train.private.gauss import Noise, source
 from veilgraph.train.private.plan import all_steps

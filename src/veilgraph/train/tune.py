@@ -26,6 +26,8 @@ from veilgraph.train.loop import Progress
 from veilgraph.train.session import run_training
 from veilgraph.train.trials import tune_privately
 
+STUDY = "study.sqlite"
+
 
 def tune(
     graph: Graph | str | Path,
@@ -57,9 +59,11 @@ def tune(
         )
     space = models.model_class(base.model).search_space
     folder = Path(out)
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())) and not (folder / STUDY).exists():
+        raise UsageError(f"{folder} exists already and is no study. Choose another --out.")
     folder.mkdir(parents=True, exist_ok=True)
     study = optuna.create_study(
-        storage=f"sqlite:///{folder / 'study.sqlite'}",
+        storage=f"sqlite:///{folder / STUDY}",
         study_name=_study_name(base, graph),
         direction="maximize",
         load_if_exists=True,

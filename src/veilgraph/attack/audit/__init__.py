@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import tempfile
 from pathlib import Path
 from typing import Any
@@ -41,6 +42,8 @@ def audit(
     """
     if canaries < 10:
         raise UsageError(f"an audit needs at least 10 canaries, found {canaries}.")
+    if claim is not None and not 0 < claim < math.inf:
+        raise UsageError(f"a claim is an ε, a number above 0; found {claim}.")
     if isinstance(target, Run):
         found = target.graph(graph)
         settings = {**{k: v for k, v in target.config.as_dict().items() if v is not None}, **settings}

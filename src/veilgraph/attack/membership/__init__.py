@@ -12,10 +12,11 @@ import torch
 
 from veilgraph.attack.membership.curve import measure
 from veilgraph.attack.standing import standing
-from veilgraph.errors import InputError
+from veilgraph.errors import InputError, UsageError
 from veilgraph.load import Graph
 from veilgraph.models.base import Model
 from veilgraph.models.parameters import Parameters
+from veilgraph.rng import check_seed
 from veilgraph.runs import Run
 from veilgraph.train import train
 
@@ -44,6 +45,11 @@ def membership(
 
     Reads confidential data: the statements to decide about, and the truth. Releases: nothing; for the curator.
     """
+    check_seed(seed)
+    if count < 20 or shadows < 0:
+        raise UsageError(
+            f"the attack decides about 20 statements at least, with 0 shadows or more; found {count} and {shadows}."
+        )
     found = run.graph(graph)
     pool = _pool(found, count, np.random.default_rng(seed))
     model, parameters, reciprocal = run.model, run.parameters, bool(run.config.reciprocal)

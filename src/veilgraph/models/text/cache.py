@@ -7,9 +7,9 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
-from safetensors import SafetensorError
 from torch import Tensor
 
+from veilgraph.errors import RunError
 from veilgraph.files import read_tensors, write_tensors
 from veilgraph.models.text.encoders.base import TextEncoder
 from veilgraph.models.text.vectors import source
@@ -37,7 +37,7 @@ def encoded(encoder: TextEncoder, texts: Sequence[str]) -> tuple[Tensor, dict[st
     try:
         found = read_tensors(path)[0]
         return found["features"], {n.removeprefix(STATE): t for n, t in found.items() if n.startswith(STATE)}
-    except (OSError, SafetensorError, KeyError):  # not there, or damaged: made again
+    except (OSError, RunError, KeyError):  # not there, or damaged: made again
         state = encoder.fit(texts)
         features = encoder.features(texts, state)
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)

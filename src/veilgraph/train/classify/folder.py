@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from safetensors import SafetensorError
 
 from veilgraph.account import certificate
 from veilgraph.account.events import gaussian, repeated, sampled
@@ -115,7 +114,7 @@ def verify(folder: Path) -> dict[str, Any]:
         reasons += _uncharged(folder)
     except (VerificationError, RunError) as error:
         reasons.append(str(error))
-    except (OSError, KeyError, TypeError, ValueError, AttributeError, SafetensorError) as error:
+    except (OSError, KeyError, TypeError, ValueError, AttributeError) as error:
         reasons.append(f"a file is damaged ({type(error).__name__})")
     return {"valid": not reasons, "epsilon": epsilon, "delta": delta, "reasons": reasons}
 

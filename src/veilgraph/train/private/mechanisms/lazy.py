@@ -24,7 +24,7 @@ from veilgraph.train.private.mechanisms.base import Mechanism, Optimisers, Step,
 
 
 class Lazy(Mechanism):
-    """Dense noise, drawn late."""
+    """Noise on every row, drawn when the row is next read: as dense, at the price of the batch; SGD."""
 
     name = "lazy"
     optimisers = ("sgd",)

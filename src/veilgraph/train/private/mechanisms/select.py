@@ -23,7 +23,7 @@ DELTA_TEST = 1e-12  # of one test
 
 
 class Select(Mechanism):
-    """Private selection with sound constants."""
+    """DP-FLames' private choice of rows with constants that hold."""
 
     name = "select"
     ratio: ClassVar[float] = 8.0  # σ_r = σ_p = 8 · σ

@@ -13,7 +13,7 @@ from veilgraph.train.private.mechanisms.select import Select
 
 
 class SelectAsPublished(Select):
-    """As published, not differentially private."""
+    """DP-FLames' selection with its printed constants, which do not bound what a statement changes."""
 
     name = "select-as-published"
     guarantee = "as published, not differentially private"

@@ -12,7 +12,7 @@ from veilgraph.train.private.mechanisms.base import Mechanism, Optimisers, Step,
 
 
 class Touched(Mechanism):
-    """As published, not differentially private."""
+    """DPKGE's: noise on the rows a batch touches, which tells who was in it."""
 
     name = "touched"
     guarantee = "as published, not differentially private"
