@@ -121,7 +121,7 @@ def test_what_is_not_a_run_is_said(place: Path, tmp_path: Path, capsys: pytest.C
     "words",
     [
         ["audit", "private", "--claim", "nan", "--canaries", "10"],
-        ["audit", "private", "--claim", "0", "--canaries", "10"],
+        ["audit", "private", "--claim", "-1", "--canaries", "10"],
         ["attack", "membership", "ordinary", "--count", "0"],
         ["attack", "membership", "ordinary", "--shadows", "-1"],
         ["attack", "membership", "ordinary", "--seed", "-1"],

@@ -42,8 +42,8 @@ def audit(
     """
     if canaries < 10:
         raise UsageError(f"an audit needs at least 10 canaries, found {canaries}.")
-    if claim is not None and not 0 < claim < math.inf:
-        raise UsageError(f"a claim is an ε, a number above 0; found {claim}.")
+    if claim is not None and not 0 <= claim < math.inf:
+        raise UsageError(f"a claim is an ε, a number from 0 on; found {claim}.")
     if isinstance(target, Run):
         found = target.graph(graph)
         settings = {**{k: v for k, v in target.config.as_dict().items() if v is not None}, **settings}
