@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from itertools import groupby
 from typing import Any
 
 WHO = {
@@ -45,6 +46,25 @@ def statement(document: Mapping[str, Any]) -> str:
         f"what unrestricted statements reveal, nor the names of entities and relations, which are public. It is about this "
         f"run alone: several runs on one graph add up."
     )
+
+
+def spending(lines: Sequence[Mapping[str, Any]]) -> list[tuple[str, str]]:
+    """A ledger for people: what was spent, and how; lines that repeat each other are one."""
+    rows = [(str(line["what"]), _brief(line["charge"])) for line in lines]
+    grouped = [(row, len(list(same))) for row, same in groupby(rows)]
+    return [(f"{what} ({count} times)" if count > 1 else what, charge) for (what, charge), count in grouped]
+
+
+def _brief(event: Mapping[str, Any]) -> str:
+    kind = event["event"]
+    if kind == "repeated":
+        return f"{event['times']} × {_brief(event['of'])}"
+    if kind == "sampled":
+        return f"{_brief(event['of'])}, sampled at {event['rate']:.4g}"
+    if kind == "together":
+        return " + ".join(_brief(part) for part in event["all"])
+    numbers = (f"{v:.4g}" if isinstance(v, float) else str(v) for k, v in event.items() if k != "event")
+    return f"{kind} {' '.join(numbers)}".strip()
 
 
 def _up(value: float, digits: int) -> str:

@@ -42,6 +42,7 @@ def exit_code(result: dict[str, Any]) -> int:
 
 def show(result: dict[str, Any]) -> None:
     """For people."""
+    from veilgraph.account.statement import spending
     from veilgraph.cli.terminal import facts, out, table
 
     if "valid" in result:
@@ -53,15 +54,4 @@ def show(result: dict[str, Any]) -> None:
     out.print(result["statement"], markup=False)
     keys = ("guarantee", "epsilon", "delta", "accountant", "epsilon_by_rdp", "unit", "per_unit", "mechanism")
     facts({key: result[key] for key in keys}, "in numbers")
-    table(("what was spent", "charge"), [(line["what"], _brief(line["charge"])) for line in result["events"]])
-
-
-def _brief(event: dict[str, Any]) -> str:
-    kind = event["event"]
-    if kind == "repeated":
-        return f"{event['times']} × {_brief(event['of'])}"
-    if kind == "sampled":
-        return f"{_brief(event['of'])}, sampled at {event['rate']:.4g}"
-    if kind == "together":
-        return " + ".join(_brief(part) for part in event["all"])
-    return f"{kind} {' '.join(f'{v:.4g}' if isinstance(v, float) else str(v) for k, v in event.items() if k != 'event')}"
+    table(("what was spent", "charge"), spending(result["events"]))

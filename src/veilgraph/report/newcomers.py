@@ -84,7 +84,8 @@ def section(found: dict[str, Any], run: Run) -> Section:
             Words(
                 f"{found['new']} of the graph's {kind}s were kept from a training on descriptions ({promised}), with every statement "
                 "about them. Their descriptions alone say where they belong. (It is one more run on the same graph: what runs promise "
-                f"adds up.) One of them: «{example['text']}»"
+                "adds up. In the made-up hospital a description names specialty and drugs: finding them shows that the text is read, not "
+                f"that medicine was learnt.) One of them: «{example['text']}»"
             ),
             Grid(("asked about it", "best three answers"), answers),
             Grid(("relation", "facts", "MRR", "among the first three", "MRR by chance", "better by"), rows),

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import json
+import math
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from veilgraph.account.statement import spending
 from veilgraph.errors import UsageError
 from veilgraph.files import write_text
 from veilgraph.load import Graph
@@ -87,7 +88,12 @@ def _promise(run: Run) -> Section:
     return Section(
         "What is promised",
         [
-            Grid(("ε", "δ", "accountant", "unit", "statements of a unit", "mechanism"), [row]),
+            Grid(("ε", "δ", "ε computed by", "unit", "statements of a unit", "mechanism"), [row]),
+            Words(
+                "ε bounds how much any one unit can change what comes out, δ the chance that the bound does not hold; smaller is safer. "
+                "PLD and RDP are two ways of adding up what every step may tell (privacy-loss distributions, Rényi divergence): both "
+                "are upper bounds, and the smaller counts."
+            ),
             Grid(("not covered",), [(line,) for line in document["not_covered"]]),
         ],
     )
@@ -101,14 +107,15 @@ def _confidential(graph: Graph) -> Section:
         )
     found = summarise(graph)
     sees = found["outsider_sees"]
+    most = f" and reads at most {found['per_unit']} statements of each"
+    cap = "" if found["unit"] == "statement" else most
     rows = [(name, c["confidential"], c["unrestricted"]) for name, c in found["relations"].items()]
     return Section(
         "What is confidential, and for whom",
         [
             Words(
                 f"{found['confidential']:,} statements are confidential, {found['unrestricted']:,} are not (of all splits). What is "
-                f"protected is one {found['unit']}: the training has {found['units']:,} of them and reads at most "
-                f"{found['per_unit']} of the statements of each."
+                f"protected is one {found['unit']}; the training has {found['units']:,} of them{cap}."
             ),
             Grid(("relation", "confidential", "unrestricted"), rows),
             Words(
@@ -143,10 +150,15 @@ def _short(found: Findings) -> Section:
 
 
 def _audit_words(audited: dict[str, Any]) -> str:
-    claimed = audited["epsilon_claimed"]
+    claimed, count = audited["epsilon_claimed"], audited["canaries"]
+    right = 0.05 ** (
+        1 / count
+    )  # the least chance of being right that as many right guesses leave, 19 times in 20
     return (
-        f"Audit: {audited['canaries']} canaries, each in by a fair coin, in one more training. The best guess refutes every ε "
-        f"below {audited['epsilon_lower_bound']:.2f}; claimed is {'∞' if claimed is None else f'{claimed:.2f}'}: {audited['verdict']}."
+        f"Audit: {count} canaries (made-up statements about entities nobody else speaks of), each in by a fair coin, in one more training. "
+        f"The best guess who was in refutes every ε below {audited['epsilon_lower_bound']:.2f}; claimed is "
+        f"{'∞' if claimed is None else f'{claimed:.2f}'}: {audited['verdict']}. So many canaries could refute no ε above "
+        f"{math.log(right / (1 - right)):.1f}, and a bound near 0 says that nothing was found, not that nothing is there."
     )
 
 
@@ -287,10 +299,7 @@ def _details(run: Run) -> Section:
         "Settings, ledger and hashes",
         [
             Grid(("setting", "value"), settings),
-            Grid(
-                ("what was spent", "charge"),
-                [(line["what"], json.dumps(line["charge"])) for line in document["events"]],
-            ),
+            Grid(("what was spent", "charge"), spending(document["events"])),
             Grid(("file", "SHA-256"), list(document["hashes"].items())),
         ],
     )
