@@ -16,10 +16,10 @@ install: .venv/installed
 	touch $@
 
 test: install
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n 2
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n 2 --dist worksteal
 
 test-all: install
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n 2 -m ""
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n 2 --dist worksteal -m ""
 
 lint: install
 	$(BIN)/ruff check src tests bench

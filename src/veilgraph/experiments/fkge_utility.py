@@ -57,7 +57,8 @@ class Utility(Experiment):
                 made[f"{case}"] = fkge.job(source, "counts", seed, by="relation", own=fkge.own("counts"))
                 continue
             defence = "none" if setting in OPEN else setting
-            terms = fkge.terms(model, OPEN.get(setting, "fede"), quick=scale.quick)
+            sparse = self.data[0] == "nell-995"
+            terms = fkge.terms(model, OPEN.get(setting, "fede"), quick=scale.quick, sparse=sparse)
             if defence == "counts":
                 terms = {
                     **terms,
