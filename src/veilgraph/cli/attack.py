@@ -166,6 +166,6 @@ def _show_attribute(result: dict[str, Any]) -> None:
         )
     table(("attacker", "balanced accuracy", "accuracy", "auc"), rows)
     note(
-        f"«best» was chosen by a rehearsal; the strongest on the targets themselves is {result['strongest_attacker']} with "
-        f"{result['strongest']:.3f}: judge a defence by it."
+        f"«best» was chosen by a rehearsal; the strongest on the targets themselves is {result['strongest']['attacker']} with "
+        f"{result['strongest']['balanced_accuracy']:.3f}: judge a defence by it."
     )
