@@ -39,9 +39,11 @@ def test_rehearsal_reads_nothing_confidential(hospital: Graph, monkeypatch: pyte
 def test_statements_stand_in_where_marks_go_by_statement(hospital: Graph) -> None:
     graph = hospital.with_marks(mark(hospital, random_share=0.3))
     found = rehearse(graph, [2.0], share=0.25, **QUICK)
-    assert found["stand_in"] == [{"random_share": 0.25, "seed": 0}]
-    total = sum(found["statements"].values())
-    assert total == len(unrestricted(graph).train)
+    assert [rule["random_share"] for rule in found["stand_in"]] == [0.25]
+    count = found["statements"]
+    assert count["unrestricted"] + count["stand_in"] == len(unrestricted(graph).train)
+    assert 0.15 < count["stand_in"] / len(unrestricted(graph).train) < 0.35  # marks of the same seed leave some
+    assert count["judged"] > 0
 
 
 def test_what_cannot_be_rehearsed_is_said(hospital: Graph, tmp_path: Path) -> None:
