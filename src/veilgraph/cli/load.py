@@ -5,6 +5,8 @@ from __future__ import annotations
 import argparse
 import logging
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 KINDS = ("movielens", "interactions")
@@ -70,6 +72,15 @@ def _named(words: list[str]) -> str | None:
     return words[0] if words else None
 
 
+@contextmanager
+def _silent(log: logging.Logger) -> Iterator[None]:
+    before, log.disabled = log.disabled, True
+    try:
+        yield
+    finally:
+        log.disabled = before
+
+
 def run(options: argparse.Namespace) -> dict[str, Any]:
     """Read, check, mend if asked, split, save."""
     from veilgraph.errors import UsageError
@@ -106,22 +117,22 @@ def run(options: argparse.Namespace) -> dict[str, Any]:
     separator = options.separator.replace("\\t", "\t") if options.separator else None
     if separator is not None and len(separator) != 1:
         raise UsageError(f"--separator must be one character, found {options.separator!r}.")
-    logging.getLogger("veilgraph.load").disabled = True  # shown below, in its own form
     began = time.perf_counter()
-    graph = load(
-        given[0],
-        columns=columns,
-        header=options.header,
-        separator=separator,
-        literals=options.literals,
-        descriptions=options.descriptions,
-        language=options.language,
-        query=options.query,
-        timeout=options.timeout,
-        mapping=options.mapping,
-        patients=options.patients,
-        seed=options.seed,
-    )
+    with _silent(logging.getLogger("veilgraph.load")):  # findings are shown below, in their own form
+        graph = load(
+            given[0],
+            columns=columns,
+            header=options.header,
+            separator=separator,
+            literals=options.literals,
+            descriptions=options.descriptions,
+            language=options.language,
+            query=options.query,
+            timeout=options.timeout,
+            mapping=options.mapping,
+            patients=options.patients,
+            seed=options.seed,
+        )
     seconds = time.perf_counter() - began
     findings, beside = check(graph), None
     if "mapping" in graph.extra and not options.no_marks:
