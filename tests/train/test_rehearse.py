@@ -42,7 +42,9 @@ def test_statements_stand_in_where_marks_go_by_statement(hospital: Graph) -> Non
     assert [rule["random_share"] for rule in found["stand_in"]] == [0.25]
     count = found["statements"]
     assert count["unrestricted"] + count["stand_in"] == len(unrestricted(graph).train)
-    assert 0.15 < count["stand_in"] / len(unrestricted(graph).train) < 0.35  # marks of the same seed leave some
+    assert (
+        0.15 < count["stand_in"] / len(unrestricted(graph).train) < 0.35
+    )  # marks of the same seed leave some
     assert count["judged"] > 0
 
 
