@@ -11,6 +11,7 @@ import pytest
 import yaml
 
 from veilgraph.cli import main
+from veilgraph.cli.plan import show
 from veilgraph.load import Graph, load, save
 from veilgraph.mark import mark
 
@@ -195,6 +196,10 @@ def test_a_plan_speaks_of_its_stand_ins(place: Path, capsys: pytest.CaptureFixtu
     assert main([*words, "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
     assert found["statements"]["judged"] > 0
-    assert found["stand_in"]
+    names = [rule["relation"] for rule in found["stand_in"]]
+    assert names
+    show(found)
+    said = capsys.readouterr().err
+    assert all(name in said for name in names)
     assert all(math.isfinite(row["mrr"]) for row in found["rows"])
     assert yaml.safe_load((place / "graph" / "marks.yaml").read_text())["unit"] == "statement"

@@ -68,5 +68,5 @@ def show(result: dict[str, Any]) -> None:
 
 def _stand_in(rules: list[dict[str, Any]]) -> str:
     """What plays the confidential part, in words."""
-    names = [str(name) for rule in rules for name in rule.get("relations", ())]
+    names = [str(rule["relation"]) for rule in rules if "relation" in rule]
     return f"relation {', '.join(names)}" if names else "statements drawn at random"
