@@ -132,6 +132,7 @@ def test_what_is_not_a_run_is_said(place: Path, tmp_path: Path, capsys: pytest.C
         ["mark", "plain", "--random-share", "0.5", "--seed", "99999999999999999999", "--out", "new"],
         ["load", "plain", "--split", "random", "--seed", "99999999999999999999"],
         ["load", "plain", "--valid", "0.5"],
+        ["load", "plain", "--mapping", "eicu"],
         ["report", "private", "--canaries", "-1"],
         ["train", "plain", "--task", "labels", "--out", "new"],
         ["train", "plain", "--encoder-layers", "2", "--out", "new"],
@@ -203,3 +204,10 @@ def test_a_plan_speaks_of_its_stand_ins(place: Path, capsys: pytest.CaptureFixtu
     assert all(name in said for name in names)
     assert all(math.isfinite(row["mrr"]) for row in found["rows"])
     assert yaml.safe_load((place / "graph" / "marks.yaml").read_text())["unit"] == "statement"
+
+
+def test_a_database_may_be_named_either_way(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """With a mapping, as the source or with --database: both look for the file."""
+    address = f"sqlite:///{tmp_path / 'no.db'}"
+    for words in ([address], ["--database", address]):
+        assert "no such file" in _refused(capsys, ["load", *words, "--mapping", "eicu"])

@@ -105,7 +105,7 @@ def run(options: argparse.Namespace) -> dict[str, Any]:
         raise UsageError("veil load reads one source: give a SOURCE, a --database or a folder of --tables.")
     if not options.split and (options.valid is not None or options.test is not None):
         raise UsageError("--valid and --test are shares of a split: say which with --split random.")
-    if options.mapping and _named(options.source):
+    if options.mapping and "://" not in given[0] and not given[0].startswith("tables:"):
         raise UsageError("--mapping says what tables become: give a --database or a folder of --tables.")
     columns = None
     if options.columns:
