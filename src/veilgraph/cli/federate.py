@@ -94,7 +94,13 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     network.add_argument("--secret", help="join: the file with the secret all clients share, and no server")
     parts = parser.add_argument_group("split")
     parts.add_argument("--clients", type=int, default=3, help="how many (default 3)")
-    parts.add_argument("--by", default="relation", help="relation (default), entity or random")
+    parts.add_argument(
+        "--by",
+        default="relation",
+        help="relation (default), entity, random, or groups: clients with labels that know some of the same entities",
+    )
+    parts.add_argument("--labels", help="a table of entity and label: every client gets those it learns from")
+    parts.add_argument("--types", help="groups: the relation to an entity's type (default: groups at random)")
     add_settings(parser)
 
 
@@ -192,27 +198,38 @@ def _split(options: argparse.Namespace, source: str) -> dict[str, Any]:
 
     from veilgraph.errors import UsageError
     from veilgraph.federate.divide import divide
+    from veilgraph.federate.groups import overlapping
     from veilgraph.load import load, save
+    from veilgraph.load.labels import read_labels, write_labels
 
     if options.out is None:
         raise UsageError("where to? Name a folder with --out.")
     if Path(options.out).exists() and any(Path(options.out).iterdir()):
         raise UsageError(f"{options.out} exists already and is not empty. Choose another --out.")
-    seed = int(chosen_settings(options).get("seed", 0))
-    parts = divide(load(source), options.clients, by=options.by, seed=seed)
-    for name, graph in parts.items():
-        save(graph, Path(options.out) / name)
+    if options.types is not None and options.by != "groups":
+        raise UsageError("--types says which groups there are: it goes with --by groups.")
+    seed, graph = int(chosen_settings(options).get("seed", 0)), load(source)
+    if options.by == "groups":
+        labels = read_labels(graph, options.labels)
+        parts = overlapping(graph, labels, options.clients, types=options.types, seed=seed)
+    else:
+        words = read_labels(graph, options.labels).words(graph) if options.labels is not None else []
+        whole = divide(graph, options.clients, by=options.by, seed=seed)
+        parts = {name: (part, words) for name, part in whole.items()}
+    for name, (part, words) in parts.items():
+        save(part, Path(options.out) / name)
+        write_labels(part, words, Path(options.out) / name)
     return {
         "out": options.out,
         "by": options.by,
         "clients": [
             {
                 "name": name,
-                "entities": len(graph.entities),
-                "relations": len(graph.relations),
-                **{split: len(rows) for split, rows in graph.splits.items()},
+                "entities": len(part.entities),
+                "relations": len(part.relations),
+                **{split: len(rows) for split, rows in part.splits.items()},
             }
-            for name, graph in parts.items()
+            for name, (part, _) in parts.items()
         ],
     }
 

@@ -9,8 +9,8 @@ from typing import Any
 
 import torch
 
-from veilgraph.experiments.labelled import named_labels, write_labels
 from veilgraph.load import Graph, save
+from veilgraph.load.labels import read_labels, write_labels
 
 
 def _clients(graph: Graph, more: Mapping[str, Any]) -> dict[str, Path]:
@@ -20,12 +20,28 @@ def _clients(graph: Graph, more: Mapping[str, Any]) -> dict[str, Path]:
     folder = Path(more["folder"]) / "graphs"
     wanted = {f"client{number}": folder / f"client{number}" for number in range(more["clients"])}
     if not all(path.is_dir() for path in wanted.values()):
+        if "labels" in more:
+            _with_labels(graph, more, wanted)
+            return wanted
         for name, part in divide(graph, more["clients"], by=more["by"], seed=more["seed"]).items():
             if not wanted[name].is_dir():
                 save(part, wanted[name])
-                if "labels" in more:
-                    write_labels(part, named_labels(graph), wanted[name])
     return wanted
+
+
+def _with_labels(graph: Graph, more: Mapping[str, Any], wanted: Mapping[str, Path]) -> None:
+    """As the thesis divides: by types, or by groups where there are none."""
+    from veilgraph.federate.groups import overlapping
+
+    parts = overlapping(
+        graph, read_labels(graph), more["clients"], types=more["labels"]["types"], seed=more["seed"]
+    )
+    for name, (part, words) in parts.items():
+        made = wanted[name].with_name(f".{name}")
+        save(part, made, force=True)
+        write_labels(part, words, made)
+        if not wanted[name].is_dir():
+            made.rename(wanted[name])
 
 
 def federation(run: None, graph: Graph, more: Mapping[str, Any]) -> dict[str, Any]:

@@ -10,10 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from veilgraph.files import write_text
 from veilgraph.load import Graph, load, save
 from veilgraph.load.datasets import there
-from veilgraph.load.labels import SPLITS, labels_by, read_labels
+from veilgraph.load.labels import labels_by, read_labels, write_labels
 from veilgraph.load.vocabulary import Vocabulary
 from veilgraph.mark import mark
 
@@ -30,7 +29,7 @@ def labelled(name: str, folder: Path) -> Path:
     if name == "hospital-patients":
         graph = load("builtin:hospital", patients=PATIENTS)
         found = labels_by(graph, "admittedTo/wardOf")
-        words = [(graph.entities[e], found.names[label], "") for e, label in zip(found.entity, found.label)]
+        words = found.words(graph)
         gone = np.isin(graph.train[:, 1], [graph.relations.id(n) for n in ("admittedTo", "treatedBy")])
         graph = graph.with_splits({"train": graph.train[~gone]})
         graph = graph.with_marks(
@@ -41,7 +40,7 @@ def labelled(name: str, folder: Path) -> Path:
             name, there("wn18-nodeclass")
         )
         graph = load(source)
-        words = named_labels(graph)
+        words = read_labels(graph).words(graph)
         graph = Graph(graph.entities, graph.relations, {"train": graph.triples})
         if name == "wn18-apart":
             graph = apart(graph)
@@ -67,28 +66,6 @@ def apart(graph: Graph) -> Graph:
     return Graph(vocabulary, graph.relations, rows)
 
 
-Words = list[tuple[str, str, str]]  # entity, label, fold
-
-
-def named_labels(graph: Graph) -> Words:
-    """The labels of a graph's source, by name."""
-    found = read_labels(graph)
-    folds = found.fold if found.fold is not None else np.full(len(found.entity), "")
-    return [
-        (graph.entities[e], found.names[label], str(fold))
-        for e, label, fold in zip(found.entity.tolist(), found.label.tolist(), folds)
-    ]
-
-
-def write_labels(graph: Graph, words: Words, folder: Path) -> None:
-    """labels.tsv, or labels_train.tsv and labels_test.tsv, of the entities a graph has."""
-    there = graph.entities.places(word[0] for word in words) >= 0
-    kept = [word for word, known in zip(words, there.tolist()) if known]
-    for fold in sorted({word[2] for word in kept}):
-        lines = "".join(f"{entity}\t{label}\n" for entity, label, own in kept if own == fold)
-        write_text(folder / (f"labels_{fold}.tsv" if fold in SPLITS else "labels.tsv"), lines)
-
-
 def labels(run: None, graph: Graph, more: Mapping[str, Any]) -> dict[str, Any]:
     """Figures of one classification; ``confidential`` is the share of statements that are, at random."""
     from veilgraph.train.classify import classify
@@ -96,7 +73,7 @@ def labels(run: None, graph: Graph, more: Mapping[str, Any]) -> dict[str, Any]:
     if more.get("confidential"):
         graph = graph.with_marks(mark(graph, random_share=more["confidential"], seed=more["seed"]))
     began = time.perf_counter()
-    names = sorted({word[1] for word in named_labels(graph)})  # what a benchmark's labels are is known
+    names = sorted(read_labels(graph).names)  # what a benchmark's labels are is known
     found = classify(graph, Path(graph.source), names=names, threads=1, seed=more["seed"], **more["settings"])
     keys = ("accuracy", "macro_f1", "precision@5", "epsilon", "delta", "guarantee")
     return {

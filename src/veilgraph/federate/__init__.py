@@ -1,6 +1,6 @@
 """Institutions learn together: ``federate("clients/", out="federation/", rounds=40)``.
 
-terms        what is agreed on · names: names as tokens under a secret · divide: a graph for several clients
+terms        what is agreed on · names: names as tokens under a secret · divide, groups: a graph for several clients
 member       a client without any network · protocols: how its test statements are ranked
 coordinator  the server without any network · strategies: which rows are shared, one file each
 together     all data in one place, the baseline

@@ -21,14 +21,11 @@ def divide(graph: Graph, clients: int, *, by: str = "relation", seed: int = 0) -
 
     Reads confidential data: all of it. Releases: nothing; the curator gives each client its part.
     """
-    if graph.marks is not None:
-        raise UsageError(
-            "divide a graph first and mark the clients' graphs then: marks are each client's own."
-        )
     if by not in WAYS:
-        raise UsageError(f"a graph is divided by one of {', '.join(WAYS)}; found {by!r}.")
-    if not 2 <= clients <= 10_000:
-        raise UsageError(f"a federation has 2 to 10,000 clients, found {clients}.")
+        raise UsageError(
+            f"a graph is divided by one of {', '.join(WAYS)} (and, with labels, groups); found {by!r}."
+        )
+    check_clients(graph, clients)
     parts = {}
     owner = _owner_of(graph, clients, by, seed)
     for number in range(clients):
@@ -37,8 +34,18 @@ def divide(graph: Graph, clients: int, *, by: str = "relation", seed: int = 0) -
             raise InputError(
                 f"client {number} of {clients} would have no training statement: use fewer clients."
             )
-        parts[f"client{number}"] = _own_names(graph, splits)
+        parts[f"client{number}"] = part_of(graph, splits, np.unique(splits["train"][:, [0, 2]]))
     return parts
+
+
+def check_clients(graph: Graph, clients: int) -> None:
+    """Raise for what cannot be divided."""
+    if graph.marks is not None:
+        raise UsageError(
+            "divide a graph first and mark the clients' graphs then: marks are each client's own."
+        )
+    if not 2 <= clients <= 10_000:
+        raise UsageError(f"a federation has 2 to 10,000 clients, found {clients}.")
 
 
 def _owner_of(graph: Graph, clients: int, by: str, seed: int):  # type: ignore[no-untyped-def]
@@ -56,10 +63,9 @@ def _owner_of(graph: Graph, clients: int, by: str, seed: int):  # type: ignore[n
     return lambda rows: owner[rows[:, column]]
 
 
-def _own_names(graph: Graph, splits: dict[str, np.ndarray]) -> Graph:
-    train = splits["train"]
-    entities, relations = np.unique(train[:, [0, 2]]), np.unique(train[:, 1])
-    kept = {}
+def part_of(graph: Graph, splits: dict[str, np.ndarray], entities: np.ndarray) -> Graph:
+    """A client's graph: these entities (ids, ascending), the relations of its train, and the statements that speak of both."""
+    relations, kept = np.unique(splits["train"][:, 1]), {}
     for name, rows in splits.items():
         known = np.isin(rows[:, [0, 2]], entities).all(1) & np.isin(rows[:, 1], relations)
         rows = rows[known]

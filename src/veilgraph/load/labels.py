@@ -11,10 +11,12 @@ from pathlib import Path
 import numpy as np
 
 from veilgraph.errors import InputError
+from veilgraph.files import write_text
 from veilgraph.load.graph import Graph
 
 NAMES = ("labels", "entity_types")  # of the file beside a graph's
 SPLITS = ("train", "test")
+Words = list[tuple[str, str, str]]  # entity, label, fold (or nothing)
 
 
 @dataclass(frozen=True)
@@ -42,6 +44,12 @@ class Labels:
         fold = self.fold[kept] if self.fold is not None else None
         return Labels(self.entity[kept], new[kept], list(names), fold)
 
+    def words(self, graph: Graph) -> Words:
+        """The same by name."""
+        folds = self.fold if self.fold is not None else np.full(len(self.entity), "")
+        labels = [self.names[label] for label in self.label.tolist()]
+        return list(zip(graph.entities.names(self.entity), labels, folds.tolist(), strict=True))
+
     def __repr__(self) -> str:
         return f"Labels({len(np.unique(self.entity)):,} entities, {len(self.names)} labels)"
 
@@ -68,6 +76,15 @@ def read_labels(graph: Graph, source: str | Path | None = None) -> Labels:
     raise InputError(
         f"{path} has no labels: name a table of two columns, entity and label, with --labels FILE (or put labels.tsv beside the graph)."
     )
+
+
+def write_labels(graph: Graph, words: Words, folder: Path) -> None:
+    """labels.tsv, or labels_train.tsv and labels_test.tsv, of the entities a graph has."""
+    there = graph.entities.places(word[0] for word in words) >= 0
+    kept = [word for word, known in zip(words, there.tolist()) if known]
+    for fold in sorted({word[2] for word in kept}):
+        lines = "".join(f"{entity}\t{label}\n" for entity, label, own in kept if own == fold)
+        write_text(folder / (f"labels_{fold}.tsv" if fold in SPLITS else "labels.tsv"), lines)
 
 
 def _file(folder: Path, name: str) -> Path | None:
