@@ -153,6 +153,6 @@ def test_labels_spread_and_stay_honest() -> None:
     found = spread.labels(truth, np.array([0, 9]))
     assert found.argmax(1).tolist() == [0] * 5 + [1] * 5
     known = np.arange(10)
-    whole, others = spread.honest(truth, known, 0)
+    whole, others = spread.labels(truth, known), spread.honest(truth, known, 0)
     assert (whole[known].argmax(1) == truth.argmax(1)).all()
     assert (whole[known] != others[known]).any(1).all()  # nobody is told by its own label

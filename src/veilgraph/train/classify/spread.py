@@ -30,19 +30,18 @@ class Spread:
         rows += FLOOR * truth[known].mean(0)
         return np.log(np.maximum(rows / np.maximum(rows.sum(1, keepdims=True), 1e-12), 1e-9))
 
-    def honest(self, truth: np.ndarray, known: np.ndarray, seed: int) -> tuple[np.ndarray, np.ndarray]:
-        """What everybody is told by all labels; and the same with each labelled node told by others' labels alone.
+    def honest(self, truth: np.ndarray, known: np.ndarray, seed: int) -> np.ndarray:
+        """The same, with each labelled node told by others' labels alone.
 
         Who learns from its own label as a feature would trust that feature too much.
         """
-        whole = self.labels(truth, known)
-        others = whole.copy()
+        told = self.labels(truth, known)
         if len(known) >= 2 * PARTS:
             order = np.random.default_rng(seed).permutation(len(known))
             for number in range(PARTS):
                 left = known[order[number::PARTS]]
-                others[left] = self.labels(truth, np.setdiff1d(known, left))[left]
-        return whole, others
+                told[left] = self.labels(truth, np.setdiff1d(known, left))[left]
+        return told
 
     def smooth(self, chances: np.ndarray, truth: np.ndarray, known: np.ndarray) -> np.ndarray:
         """Answers that agree better with their neighbours'; nodes without any keep theirs."""

@@ -5,8 +5,9 @@ entity gets a message of norm at most one: the labels that reach it over unrestr
 unrestricted statement, its place among them. A release sums the messages of the tails at the heads of confidential statements
 (or of heads at tails, or both), for every entity, and adds Gaussian noise to every number: a statement changes one row of the sum by
 at most one (both: two rows), so the noise has the multiplier that is charged times 1 (both: √2). Later releases send what earlier ones
-found. The classifier reads releases, unrestricted statements and labels alone, so it costs nothing more, and neither do its answers
-for all entities.
+found. Where labels are sent, entities may be taken apart by their role (``roles``): how is chosen from labels and unrestricted
+statements alone, and a statement is still one between two entities. The classifier reads releases, unrestricted statements and labels
+alone, so it costs nothing more, and neither do its answers for all entities.
 """
 
 from __future__ import annotations
@@ -18,13 +19,14 @@ import torch
 
 from veilgraph.account.calibrate import calibrate
 from veilgraph.account.events import gaussian, repeated
-from veilgraph.errors import BudgetError
+from veilgraph.errors import BudgetError, VerificationError
 from veilgraph.files import read_arrays, write_arrays
 from veilgraph.train.classify.adjacency import along
 from veilgraph.train.classify.config import ClassifyConfig
 from veilgraph.train.classify.guarantees.base import Book, Guarantee, Outcome, Task
 from veilgraph.train.classify.perceptron import fit, standardised
 from veilgraph.train.classify.places import places, unit
+from veilgraph.train.classify.roles import best_view
 from veilgraph.train.classify.spread import Spread
 
 SUMS = "aggregates.safetensors"
@@ -45,12 +47,14 @@ class Edge(Guarantee):
 
     def learn(self, task: Task, config: ClassifyConfig, book: Book) -> Outcome:
         """Reads confidential data: statements, through noisy sums. Releases: the sums, the classifier and its answers."""
-        spread, known = Spread(task.unrestricted, task.nodes), task.folds.train
+        known, entities = task.folds.train, task.nodes
         told = np.isin(known, task.unrestricted[:, [0, 2]]).mean() >= TOLD
         if told:
-            whole, free = spread.honest(task.truth, known, config.seed)
-            sent = messages(np.exp(whole), task)
+            view = best_view(task, config.seed)
+            task, spread, free = view.task, view.spread, view.told
+            sent = messages(np.exp(spread.labels(task.truth, known)), task)
         else:
+            spread = Spread(task.unrestricted, task.nodes)
             width = min(max(len(task.labels.names), FEWEST), MOST)
             sent = free = places(task.unrestricted, task.nodes, width, config.hops, config.seed)
         sums = self._released(sent, task, config, book)
@@ -68,7 +72,8 @@ class Edge(Guarantee):
             seed=config.seed,
         )
         chances = head.chances(rows).numpy()
-        return Outcome(spread.smooth(chances, task.truth, known), head.tensors, open_scores=True)
+        answers = spread.smooth(chances, task.truth, known)[:entities]
+        return Outcome(answers, head.tensors, open_scores=True)
 
     def _released(self, sent: np.ndarray, task: Task, config: ClassifyConfig, book: Book) -> list[np.ndarray]:
         """The noisy sums, from the folder if they were released before."""
@@ -76,7 +81,13 @@ class Edge(Guarantee):
         if path.exists():
             arrays, facts = read_arrays(path)
             book.check(facts, path)
-            return [arrays[f"sum{number}"] for number in range(wanted)]
+            found = [arrays.get(f"sum{number}", np.empty(0)) for number in range(wanted)]
+            if any(len(rows) != len(sent) for rows in found):
+                raise VerificationError(
+                    f"{path} has sums of other entities than are asked for, so another version wrote it: choose another --out "
+                    "(what was spent here adds to what is spent there)."
+                )
+            return found
         if book.ledger.found("sums") is not None:
             raise BudgetError(
                 f"{book.folder} paid for its sums and was stopped before they were written: ε is spent. Choose another --out (what was "
@@ -93,8 +104,8 @@ class Edge(Guarantee):
             exact = sums_of(sent, task.confidential, task.nodes, way)
             noise = book.noise.normal(*exact.shape) * (multiplier * SENSITIVITY[way])
             out.append((exact + noise).astype(np.float32))
-            found = unit(out[-1][:, : sent.shape[1]])
-            sent = np.where(np.linalg.norm(sent, axis=1, keepdims=True) > 0, sent, found)
+            heard = unit(out[-1][:, : sent.shape[1]])
+            sent = np.where(np.linalg.norm(sent, axis=1, keepdims=True) > 0, sent, heard)
         facts = {"noise_multiplier": repr(multiplier), **book.mark}
         write_arrays(path, {f"sum{number}": rows for number, rows in enumerate(out)}, facts)
         return out
