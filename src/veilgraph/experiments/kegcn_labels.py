@@ -34,7 +34,7 @@ SCORES = {"aifb": "distmult"}  # of KE-GCN's messages, where not TransE
 BASES = {  # with mixed matrices a product says more than a difference; relations of about 0.2 make it small (tried on seed 0)
     "wn18-nodeclass": {"score": "distmult", "alpha": 4.0},
 }
-LONG = ("codex-s-types", "wn18-nodeclass")
+LONG = ("codex-s-types",)
 MOST = 3  # repetitions where trainings take long
 
 
