@@ -313,6 +313,11 @@ def show(result: dict[str, Any]) -> None:
         columns = list(clients[0])
         table(columns, [[one[column] for column in columns] for one in clients])
         return
+    if "accuracy" in result:
+        columns = ["name", "accuracy", "guarantee"]
+        table(("client", *columns[1:]), [[one[column] for column in columns] for one in clients])
+        facts({"accuracy, mean of clients": result["accuracy"]})
+        return
     rows = [
         (
             one["name"],
