@@ -65,6 +65,7 @@ def test_rows_of_the_experiment_are_means_over_seeds(run: Run, tmp_path: Path) -
     experiment, scale, graph = Lists(), Scale(quick=True), run.graph()
     more = {
         "relation": "took",
+        "listed": "item/",
         "attribute": "is",
         "knowledge": "people",
         "attacker": "naive bayes",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -18,7 +20,7 @@ def request(*, repeat: bool, seed: int = 0) -> Request:
     taken = rng.random((USERS, ITEMS)) < 0.3
     allowed = np.ones_like(taken) if repeat else ~taken
     values = rng.integers(2, size=USERS)
-    return Request(scores, allowed, K, taken.sum(0), Eraser.fit(scores, values))
+    return Request(scores, allowed, K, taken.sum(0), Eraser.fit(scores, values), public_items=True)
 
 
 @pytest.mark.parametrize("repeat", [True, False])
@@ -72,7 +74,7 @@ def test_exponential_draws_as_it_says() -> None:
     from scipy import stats
 
     scores = np.tile(np.array([[0.0, 0.5, 1.0]], np.float32), (20_000, 1))
-    asked = Request(scores, np.ones_like(scores, bool), 1, np.ones(3))
+    asked = Request(scores, np.ones_like(scores, bool), 1, np.ones(3), public_items=True)
     drawn = sanitise(asked, [Exponential(2.0)])[:, 0]
     assert (drawn != sanitise(asked, [Exponential(2.0)])[:, 0]).any()  # chance is fresh, not seeded
     chance = np.exp(2.0 / 2 * scores[0].astype(float))
@@ -99,6 +101,16 @@ def test_exponential_keeps_its_word_for_the_worst_pair_of_people() -> None:
                 chance += product
             logs.append(np.log(chance))
         assert 0.6 * budget < abs(logs[0] - logs[1]) <= budget  # and not far below: nothing is wasted
+
+
+@pytest.mark.parametrize("name", list(available()))
+def test_an_epsilon_needs_a_public_list_of_items(name: str) -> None:
+    asked, chain = replace(request(repeat=True), public_items=False), sanitisers(name)
+    if epsilon(chain) is None:
+        assert sanitise(asked, chain, seed=0).shape == (USERS, K)
+    else:
+        with pytest.raises(PrivacyError, match="--catalogue"):
+            sanitise(asked, chain)
 
 
 def test_replacements_that_read_histories_have_no_epsilon() -> None:

@@ -45,7 +45,17 @@ def new_key(store: str, role: str = "reader") -> str:
 def test_sixty_four_clients_at_two_servers_never_overspend(run: Run, store: str) -> None:
     """Everybody asks for another list of the same person; ten may be given, whichever server is asked."""
     key = new_key(store)
-    words = ("--store", store, "--sanitise", "exponential:budget=1", "--known", "--user-budget", "10")
+    words = (
+        "--store",
+        store,
+        "--sanitise",
+        "exponential:budget=1",
+        "--catalogue",
+        "item/",
+        "--known",
+        "--user-budget",
+        "10",
+    )
     with (
         serving(run.folder, *words) as (one, _),
         serving(run.folder, *words) as (other, _),
@@ -66,7 +76,17 @@ def test_sixty_four_clients_at_two_servers_never_overspend(run: Run, store: str)
 
 def test_a_kill_under_load_loses_no_spend(run: Run, store: str) -> None:
     key = new_key(store)
-    words = ("--store", store, "--sanitise", "exponential:budget=1", "--known", "--user-budget", "1000000")
+    words = (
+        "--store",
+        store,
+        "--sanitise",
+        "exponential:budget=1",
+        "--catalogue",
+        "item/",
+        "--known",
+        "--user-budget",
+        "1000000",
+    )
     got: list[tuple[str, int, str]] = []
     with serving(run.folder, *words) as (address, process):
 

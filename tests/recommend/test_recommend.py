@@ -131,8 +131,53 @@ def test_lists_learn_from_people_who_told(run: Run) -> None:
     assert len(found["lists"]) == USERS
     assert all(len(set(items)) == 5 for items in found["lists"].values())
     assert found["epsilon"] is None
-    assert sanitised(run, "exponential:budget=3", top=5, repeat=True)["epsilon"] == 3
-    assert sanitised(run, "exponential:budget=3", top=5, repeat=True, seed=1)["epsilon"] is None
+    words, terms = "exponential:budget=3", {"top": 5, "repeat": True, "listed": "item/"}
+    assert sanitised(run, words, **terms)["epsilon"] == 3
+    assert sanitised(run, words, **terms, seed=1)["epsilon"] is None
+
+
+def test_an_item_that_one_person_has_does_not_vanish_with_him(run: Run) -> None:
+    """Lists with an ε may have the same items for neighbours: without a public list of them there is no ε."""
+    from veilgraph.recommend import Shelf
+    from veilgraph.sanitise import sanitisers
+    from veilgraph.sanitise.lists import decided_from
+
+    graph = run.graph()
+    with pytest.raises(PrivacyError, match="--catalogue"):
+        sanitised(run, "exponential:budget=3", top=5, repeat=True)
+    only = int(graph.train[graph.train[:, 1] == 1][0, 2])
+    train_ = graph.train[(graph.train[:, 2] != only)]
+    owner = np.array([[int(graph.entities.id("user/05")), 1, only]], np.int32)
+    with_him = graph.with_splits({**graph.splits, "train": np.concatenate([train_, owner])})
+    without = graph.with_splits({**graph.splits, "train": train_})
+    for listed, same in ((None, False), ("item/", True)):
+        items = [Shelf.of(run, one, listed=listed).items.tolist() for one in (with_him, without)]
+        assert (items[0] == items[1]) is same
+    shelf = Shelf.of(run, graph, listed="item/")
+    assert len(shelf.items) == ITEMS
+    assert "took" in decided_from(shelf, sanitisers("exponential"), None)[0]
+    assert decided_from(shelf, sanitisers("random"), None) == []
+
+
+def test_a_catalogue_is_a_file_or_how_names_begin(run: Run, tmp_path: Path) -> None:
+    from veilgraph.recommend.catalogue import catalogue
+
+    names = run.entities
+    (tmp_path / "items.txt").write_text("item/07\n\nitem/03\nitem/07\n", encoding="utf-8")
+    assert [names[int(i)] for i in catalogue(names, str(tmp_path / "items.txt"))] == ["item/03", "item/07"]
+    assert len(catalogue(names, "item/0, kind/")) == 12
+    (tmp_path / "more.txt").write_text("item/07\nitem/999\n", encoding="utf-8")
+    (tmp_path / "none.txt").write_text("\n", encoding="utf-8")
+    (tmp_path / "bytes.txt").write_bytes(b"\xff\xfe")
+    for words, said in (
+        (str(tmp_path / "more.txt"), "item/999"),
+        (str(tmp_path / "none.txt"), "no name at all"),
+        (str(tmp_path / "bytes.txt"), "cannot be read"),
+        ("absent/", "begins with absent/"),
+        (" , ", "begins with nothing"),
+    ):
+        with pytest.raises(InputError, match=said):
+            catalogue(names, words)
 
 
 def test_where_something_is_promised_lists_are_made_from_what_is_open(tmp_path: Path) -> None:

@@ -59,7 +59,8 @@ class Shop:
 
 @pytest.fixture
 def shop(run: Run, tmp_path: Path) -> Iterator[Shop]:
-    made = Shop(run, tmp_path, sanitise="exponential:budget=2", known=True, user_budget=5, top=5)
+    terms = {"sanitise": "exponential:budget=2", "catalogue": "item/", "known": True}
+    made = Shop(run, tmp_path, user_budget=5, top=5, **terms)
     with made.client:
         yield made
 
@@ -85,7 +86,7 @@ def test_lists_are_charged_repeated_and_refused(shop: Shop) -> None:
 
 def test_answers_last_until_the_policy_changes_and_budgets_beyond(run: Run, tmp_path: Path) -> None:
     def lists(**terms: Any) -> tuple[list[str], float]:
-        made = Shop(run, tmp_path, known=True, user_budget=5, top=5, **terms)
+        made = Shop(run, tmp_path, known=True, catalogue="item/", user_budget=5, top=5, **terms)
         with made.client:
             found = made.ask("/v1/recommend", {"user": "user/07"}).json()
             return [row["item"] for row in found["items"]], found["spent"]
@@ -279,7 +280,11 @@ def test_a_run_that_was_changed_is_not_served(run: Run, tmp_path: Path) -> None:
 
 
 def test_lists_and_epsilon_are_not_added_up(run: Run, tmp_path: Path) -> None:
-    for terms, spent in (({}, 1), ({"sanitise": "exponential:budget=2", "known": True}, 2), ({"top": 4}, 2)):
+    for terms, spent in (
+        ({}, 1),
+        ({"sanitise": "exponential:budget=2", "known": True, "catalogue": "item/"}, 2),
+        ({"top": 4}, 2),
+    ):
         shop = Shop(run, tmp_path, **{"top": 5, **terms})
         with shop.client:
             assert shop.ask("/v1/recommend", {"user": "user/09"}).json()["spent"] == spent
@@ -347,15 +352,47 @@ def test_the_service_shows_what_veil_sanitise_writes(run: Run, tmp_path: Path) -
 
 def test_terms_that_cannot_be_kept_are_refused_before_anybody_asks(run: Run, tmp_path: Path) -> None:
     cases: list[tuple[dict[str, Any], type[VeilError]]] = [
-        ({"sanitise": "exponential:budget=2"}, PrivacyError),  # new items only: leaving out tells
-        ({"sanitise": "exponential:budget=20", "known": True}, PrivacyError),  # dearer than the budget
+        (
+            {"sanitise": "exponential:budget=2", "catalogue": "item/"},
+            PrivacyError,
+        ),  # new items only: leaving out tells
+        ({"sanitise": "exponential:budget=2", "known": True}, PrivacyError),  # items read off histories
+        ({"sanitise": "random", "catalogue": "absent/"}, InputError),
+        (
+            {"sanitise": "exponential:budget=20", "catalogue": "item/", "known": True},
+            PrivacyError,
+        ),  # dearer than the budget
         ({"user_budget": 0}, UsageError),
         ({"user_budget": float("nan")}, UsageError),
         ({"top": ITEMS + 1}, UsageError),
-        ({"sanitise": "exponential:budget=nan", "known": True}, InputError),
-        ({"sanitise": "exponential:budget=inf", "known": True, "user_budget": float("inf")}, InputError),
-        ({"sanitise": "exponential:budget=1e300", "known": True, "user_budget": float("inf")}, PrivacyError),
-        ({"sanitise": "exponential:budget=1.5e-6", "known": True, "user_budget": 1.5e-6}, PrivacyError),
+        ({"sanitise": "exponential:budget=nan", "catalogue": "item/", "known": True}, InputError),
+        (
+            {
+                "sanitise": "exponential:budget=inf",
+                "catalogue": "item/",
+                "known": True,
+                "user_budget": float("inf"),
+            },
+            InputError,
+        ),
+        (
+            {
+                "sanitise": "exponential:budget=1e300",
+                "catalogue": "item/",
+                "known": True,
+                "user_budget": float("inf"),
+            },
+            PrivacyError,
+        ),
+        (
+            {
+                "sanitise": "exponential:budget=1.5e-6",
+                "catalogue": "item/",
+                "known": True,
+                "user_budget": 1.5e-6,
+            },
+            PrivacyError,
+        ),
         ({"sanitise": "random", "attribute": "is"}, UsageError),
         ({"sanitise": "nonsense"}, InputError),
     ]

@@ -33,6 +33,10 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         help="lists, items (and facts about them), people (and what else is known), history",
     )
     secret.add_argument("--relation", help="from users to items (default: the commonest)")
+    secret.add_argument(
+        "--catalogue",
+        help="the public list of all items: a file, or how their names begin (exponential needs it)",
+    )
     secret.add_argument("--top", type=int, default=10, help="items in a list (default 10)")
     secret.add_argument("--known", action="store_true", help="lists may repeat what the user has")
     secret.add_argument(
@@ -69,6 +73,7 @@ def run(options: argparse.Namespace) -> dict[str, Any]:
         chosen = {
             "graph": options.graph,
             "relation": options.relation,
+            "listed": options.catalogue,
             "attacker": options.attacker,
             "knowledge": options.knowledge,
             "top": options.top,

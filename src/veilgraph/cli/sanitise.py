@@ -22,6 +22,10 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         help="learn from the attribute although it is marked confidential",
     )
     parser.add_argument("--relation", help="from users to items (default: the commonest)")
+    parser.add_argument(
+        "--catalogue",
+        help="the public list of all items: a file of names, or how their names begin (item/); exponential needs it",
+    )
     parser.add_argument("--top", type=int, default=10, help="items in a list (default 10)")
     parser.add_argument("--known", action="store_true", help="lists may repeat what the user has")
     parser.add_argument("--graph", help="the graph, if it has moved")
@@ -47,6 +51,7 @@ def run(options: argparse.Namespace) -> dict[str, Any]:
         repeat=options.known,
         graph=options.graph,
         everyone_told=options.everyone_told,
+        listed=options.catalogue,
         seed=options.seed,
     )
     if options.out:

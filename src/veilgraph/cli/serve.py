@@ -30,6 +30,10 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     )
     lists.add_argument("--relation", help="from users to items (default: the commonest)")
     lists.add_argument("--top", type=int, default=10, help="items in a list (default 10)")
+    lists.add_argument(
+        "--catalogue",
+        help="the public list of all items: a file of names, or how their names begin (item/); exponential needs it",
+    )
     lists.add_argument("--known", action="store_true", help="lists may repeat what the user has")
     lists.add_argument(
         "--user-budget",
@@ -70,6 +74,7 @@ def run(options: argparse.Namespace) -> dict[str, Any]:
         sanitise=options.sanitise,
         attribute=options.attribute,
         everyone_told=options.everyone_told,
+        catalogue=options.catalogue,
         relation=options.relation,
         top=options.top,
         known=options.known,

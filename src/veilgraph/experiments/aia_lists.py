@@ -14,7 +14,7 @@ from veilgraph.experiments.experiment import Experiment, Results, Row, Scale
 from veilgraph.experiments.job import Job
 from veilgraph.load import Graph
 
-RELATION = "watched"
+RELATION, ITEMS = "watched", "movie/"
 RIDGE, COMPLEX = "item ridge", "complex"
 TRAINING = {"model": "complex", "dimension": 64, "epochs": 10, "drop_confidential": True}
 FEW: Mapping[bool, Mapping[str, tuple[str, ...]]] = {
@@ -150,6 +150,7 @@ class Lists(Experiment):
                         family: list(words) for family, words in CHAINS[case.chains][case.repeat].items()
                     },
                     "relation": RELATION,
+                    "listed": ITEMS,
                     "seed": seed,
                 },
             )

@@ -75,16 +75,19 @@ def lists(run: Run | None, graph: Graph, more: dict[str, Any]) -> dict[str, Any]
     from veilgraph.attack.attribute.knowledge import knowledge_of
     from veilgraph.recommend import Offers, offers_of
     from veilgraph.recommend.baselines import BASELINES
+    from veilgraph.recommend.catalogue import catalogue
     from veilgraph.recommend.offers import relation_of, scaled, table_of
     from veilgraph.sanitise.people import Attribute
 
     number = relation_of(graph, more["relation"])
-    users, items, taken = table_of(graph, number, ("train", "valid"))
+    listed = catalogue(graph.entities, more["listed"])
+    users, items, taken = table_of(graph, number, ("train", "valid"), listed)
     if run is None:
-        offers = Offers(users, items, scaled(BASELINES[more["recommender"]](taken)), taken)
+        offers = Offers(users, items, scaled(BASELINES[more["recommender"]](taken)), taken, public=True)
     else:
-        offers = offers_of(run, graph, relation=more["relation"], splits=("train", "valid"))
-    later = table_of(graph, number, ("test",))[2] & ~taken
+        splits = ("train", "valid")
+        offers = offers_of(run, graph, relation=more["relation"], splits=splits, listed=more["listed"])
+    later = table_of(graph, number, ("test",), listed)[2] & ~taken
     extra = knowledge_of(graph, offers, (more["attribute"], more["relation"]), more["knowledge"])
     keys = ("repeat", "attacker", "top", "seed")
     return {

@@ -25,6 +25,7 @@ class Offers:
     scores: np.ndarray  # [u, i] float32, from 0 (the user's worst) to 1 (the best)
     taken: np.ndarray  # [u, i] bool: known to have it
     counted: np.ndarray | None = None  # [i] how many people have an item, if these are not all of them
+    public: bool = False  # whether the items are a public list (see catalogue.py)
 
     @property
     def popularity(self) -> np.ndarray:
@@ -33,9 +34,8 @@ class Offers:
 
     def part(self, places: np.ndarray) -> Offers:
         """The same for some of the users, by their places."""
-        return Offers(
-            self.users[places], self.items, self.scores[places], self.taken[places], self.popularity
-        )
+        own = self.users[places], self.items, self.scores[places], self.taken[places]
+        return Offers(*own, self.popularity, self.public)
 
     def best(self, top: int, *, repeat: bool = False) -> np.ndarray:
         """``[u, top]`` columns of the best items, best first; taken ones only where they may ``repeat``."""
@@ -96,13 +96,16 @@ def relation_of(graph: Graph, name: str | None = None) -> int:
 
 
 def table_of(
-    graph: Graph, relation: int, splits: tuple[str, ...] = ("train",)
+    graph: Graph, relation: int, splits: tuple[str, ...] = ("train",), items: np.ndarray | None = None
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Users and items of train, and who has what by these splits: ``[u, i]`` bool, for graphs where that is small."""
+    """Users of train, items (a public list, or those of train), and who has what by these splits: ``[u, i]`` bool.
+
+    For graphs where that is small.
+    """
     own = graph.train[graph.train[:, 1] == relation]
     if not len(own):
         raise InputError(f"no statement of {graph.relations[relation]} to recommend from.")
-    users, items = np.unique(own[:, 0]), np.unique(own[:, 2])
+    users, items = np.unique(own[:, 0]), np.unique(own[:, 2]) if items is None else items
     taken = np.zeros((len(users), len(items)), bool)
     for split in splits:
         rows = graph.splits.get(split, np.empty((0, 3), np.int32))

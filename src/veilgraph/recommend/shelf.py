@@ -17,6 +17,7 @@ import numpy as np
 from veilgraph.errors import InputError
 from veilgraph.evaluate.answers import Answers
 from veilgraph.files import read_arrays
+from veilgraph.recommend.catalogue import catalogue
 from veilgraph.recommend.offers import Offers, relation_of, scaled
 from veilgraph.run_files import ENTITIES
 
@@ -51,6 +52,7 @@ class Shelf:
     popularity: np.ndarray  # [i] how many people have an item
     queries: Queries
     blocks: tuple[np.ndarray, ...]  # [width, part of i] the vectors of the items, of a dot product
+    public: bool = False  # whether the items are a public list (see catalogue.py)
 
     @classmethod
     def of(
@@ -61,16 +63,19 @@ class Shelf:
         relation: str | None = None,
         splits: tuple[str, ...] = ("train",),
         queries: Queries | None = None,
+        listed: str | None = None,
     ) -> Shelf:
         """Users and items of the training statements of a relation; what users have by these splits.
 
+        ``listed`` names the public list of all items (catalogue.py), which then takes the place of those that somebody has.
         ``queries`` are those of an earlier shelf of the same run, graph and relation, if somebody kept them.
         """
         number = relation_of(graph, relation)
         own = graph.train[graph.train[:, 1] == number]
         if not len(own):
             raise InputError(f"no statement of {graph.relations[number]} to recommend from.")
-        users, items = np.unique(own[:, 0]), np.unique(own[:, 2])
+        users = np.unique(own[:, 0])
+        items = np.unique(own[:, 2]) if listed is None else catalogue(graph.entities, listed)
         history = history_of(graph, number, splits)
         count = np.bincount(history.answers, minlength=len(run.entities))[items]
         if queries is None:
@@ -80,7 +85,9 @@ class Shelf:
             rows = read_arrays(run.folder / ENTITIES)[0]["rows"]
             blocks = np.array_split(rows[items].T, BLOCKS, 1)
         blocks = [np.ascontiguousarray(block) for block in blocks]
-        return cls(run, number, users, items, history, count, queries, tuple(blocks))
+        return cls(
+            run, number, users, items, history, count, queries, tuple(blocks), public=listed is not None
+        )
 
     def free(self, *, repeat: bool) -> np.ndarray:
         """``[u]`` how many items a list of each user could have."""
@@ -103,9 +110,8 @@ class Shelf:
         for start in range(0, len(users), TOGETHER):
             self._score(places[start : start + TOGETHER], scores[start : start + TOGETHER])
         scores = scaled(scores) if len(users) else scores
-        return Offers(
-            users, self.items, scores, held(self.history, self.relation, users, self.items), self.popularity
-        )
+        taken = held(self.history, self.relation, users, self.items)
+        return Offers(users, self.items, scores, taken, self.popularity, self.public)
 
     def _score(self, places: np.ndarray, out: np.ndarray) -> None:
         """Scores of these users into ``[b, i]``; products of a block on each core."""
@@ -182,10 +188,15 @@ def _workers() -> ThreadPoolExecutor:
 
 
 def offers_of(
-    run: Run, graph: Graph, *, relation: str | None = None, splits: tuple[str, ...] = ("train",)
+    run: Run,
+    graph: Graph,
+    *,
+    relation: str | None = None,
+    splits: tuple[str, ...] = ("train",),
+    listed: str | None = None,
 ) -> Offers:
     """What a run would offer to every user, in one table: for graphs where that is small."""
-    shelf = Shelf.of(run, graph, relation=relation, splits=splits)
+    shelf = Shelf.of(run, graph, relation=relation, splits=splits, listed=listed)
     return shelf.part(np.arange(len(shelf.users)))
 
 

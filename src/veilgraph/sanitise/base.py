@@ -27,6 +27,9 @@ class Request:
         None  # what scores say about the secret, learnt from people who told theirs (see erase.py)
     )
     given: np.ndarray | None = None  # [u, k] the lists as the sanitiser before left them
+    public_items: bool = (
+        False  # whether the columns are a public list, whoever has what (recommend/catalogue.py)
+    )
 
     @cached_property
     def lists(self) -> np.ndarray:

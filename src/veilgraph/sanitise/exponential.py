@@ -22,13 +22,20 @@ class Exponential(Sanitiser):
     user is at most e^ε times as likely as it would be for any other history or attribute. Whoever guesses a balanced
     attribute of two values is right with probability e^ε / (1 + e^ε) at most (``ceiling``).
 
-    That holds only where every item may be drawn: leaving out what a user has tells what the user has. So lists of new items
-    only are refused. Repeated lists add up: the service charges each.
+    That holds only where every item may be drawn, and where which items there are does not depend on what anybody has: leaving out
+    what a user has tells what the user has, and an item that only one user has would vanish with him from everybody's lists. So
+    lists of new items only, and lists without a public catalogue, are refused. Repeated lists add up: the service charges each.
+
+    The bound is about a person's own list, for a model that is given. The file of everybody's lists was made by a model that may have
+    learnt from the person's history: what that tells is bounded by the run's certificate, or by nothing.
     """
 
     name: ClassVar[str] = "exponential"
     reads_scores: ClassVar[bool] = True
-    promise: ClassVar[str] = "ε for a list, whatever is known about the user"
+    promise: ClassVar[str] = (
+        "ε for a list: a person's own, whatever is known about the person; not for the file of everybody's lists, which the model made "
+        "(see the run's certificate)"
+    )
     budget: float = 10.0
 
     @property
@@ -47,6 +54,11 @@ class Exponential(Sanitiser):
     def apply(self, request: Request, rng: np.random.Generator) -> np.ndarray:
         if not 0 < self.budget < math.inf:
             raise PrivacyError(f"a budget is a positive number, found {self.budget:g}.")
+        if not request.public_items:
+            raise PrivacyError(
+                "which items lists may have was read off the histories: an item that only one person has would vanish with that "
+                "person, so no ε holds. Name the public list of all items: --catalogue item/ (how their names begin) or a file."
+            )
         if not request.allowed.all():
             raise PrivacyError(
                 "what is left out of a list because the user has it tells what the user has: the exponential mechanism "

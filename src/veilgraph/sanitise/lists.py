@@ -29,9 +29,12 @@ def sanitised(
     repeat: bool = False,
     graph: Graph | str | Path | None = None,
     everyone_told: bool = False,
+    listed: str | None = None,
     seed: int | None = None,
 ) -> dict[str, Any]:
-    """sanitiser, q_u, ndcg (beside that of the lists as they were), epsilon, promise, and the lists by user.
+    """sanitiser, q_u, ndcg (beside that of the lists as they were), epsilon, promise, decided_from, and the lists by user.
+
+    ``listed`` names the public list of all items (recommend/catalogue.py), without which no ε holds.
 
     Reads confidential data: none in a run that promises something — what users have, and what they told about themselves, is
     taken from unrestricted statements. ``everyone_told`` says that the attribute may be learnt from although it is marked:
@@ -41,7 +44,7 @@ def sanitised(
     found = run.graph(graph)
     open_ = readable(run, found)
     chain = sanitisers(words)
-    shelf = Shelf.of(run, open_, relation=relation, splits=("train", "valid"))
+    shelf = Shelf.of(run, open_, relation=relation, splits=("train", "valid"), listed=listed)
     policy = learnt(shelf, chain, found, attribute, everyone_told=everyone_told)
     test = history_of(open_, shelf.relation, ("test",))
     everybody = np.arange(len(shelf.users))
@@ -66,11 +69,23 @@ def sanitised(
         "ndcg_original": float(np.concatenate(before).mean()) if len(judged) else None,
         "epsilon": epsilon(chain) if seed is None else None,
         "promise": promise(chain),
+        "decided_from": decided_from(shelf, chain, relation),
         "lists": {
             user: run.entities.names(shelf.items[row])
             for user, row in zip(run.entities.names(shelf.users), np.concatenate(lists))
         },
     }
+
+
+def decided_from(shelf: Shelf, chain: Sequence[Sanitiser], relation: str | None) -> list[str]:
+    """What lists with an ε take to be public although data decided it."""
+    if epsilon(chain) is None:
+        return []
+    name = shelf.run.relations[shelf.relation]
+    chosen = (
+        [] if relation is not None else [f"the relation of the lists, {name}: the commonest of the graph"]
+    )
+    return [*chosen, f"who has a list: whoever has any {name}"]
 
 
 def learnt(

@@ -89,7 +89,8 @@ class Policy:
         self, offers: Offers, places: np.ndarray, *, top: int, repeat: bool, seed: int | None = None
     ) -> np.ndarray:
         """``[b, top]`` columns for the users of these offers; ``places`` says which users of all they are."""
-        request = Request(offers.scores, offers.allowed(repeat=repeat), top, offers.popularity)
+        allowed, public = offers.allowed(repeat=repeat), offers.public
+        request = Request(offers.scores, allowed, top, offers.popularity, public_items=public)
         if not self.erasers:
             return sanitise(request, self.chain, seed)
         lists = np.empty((len(places), top), np.int64)
@@ -99,7 +100,7 @@ class Policy:
             scores, allowed = request.scores, request.allowed
             if len(rows) < len(places):
                 scores, allowed = scores[rows], allowed[rows]
-            one = Request(scores, allowed, top, request.popularity, self.erasers[number])
+            one = Request(scores, allowed, top, request.popularity, self.erasers[number], public_items=public)
             lists[rows] = sanitise(one, self.chain, seed)
         return lists
 

@@ -20,10 +20,11 @@ from veilgraph.errors import PrivacyError, RunError, UsageError, VerificationErr
 from veilgraph.files import read_arrays, write_arrays
 from veilgraph.load.graph import Graph
 from veilgraph.recommend import Shelf, readable
+from veilgraph.recommend.catalogue import catalogue
 from veilgraph.recommend.shelf import Queries
 from veilgraph.runs import Run
 from veilgraph.sanitise import epsilon, promise, sanitisers
-from veilgraph.sanitise.lists import learnt
+from veilgraph.sanitise.lists import decided_from, learnt
 from veilgraph.sanitise.people import Policy
 from veilgraph.serve.store import Question, Settled, Store, millionths
 
@@ -36,6 +37,7 @@ class Terms:
     attribute: str | None = None
     everyone_told: bool = False
     relation: str | None = None
+    catalogue: str | None = None  # the public list of all items (recommend/catalogue.py)
     top: int = 10
     known: bool = False
     user_budget: float = 10.0  # in ε, or in lists where there is no ε
@@ -74,7 +76,14 @@ class Service:
         open_ = readable(run, whole)
         kept = _read_kept(_kept(run, digest))
         queries = Queries(kept["queries"], kept["counts"]) if kept is not None else None
-        shelf = Shelf.of(run, open_, relation=terms.relation, splits=tuple(open_.splits), queries=queries)
+        shelf = Shelf.of(
+            run,
+            open_,
+            relation=terms.relation,
+            splits=tuple(open_.splits),
+            queries=queries,
+            listed=terms.catalogue,
+        )
         if terms.top < 1 or terms.top > len(shelf.items):
             raise UsageError(f"a list has between 1 and {len(shelf.items):,} items, found {terms.top}.")
         chain = sanitisers(terms.sanitise) if terms.sanitise else []
@@ -224,6 +233,7 @@ class Service:
                 "sanitiser": self.terms.sanitise or "none",
                 "promise": self.promise,
                 "epsilon": self.epsilon,
+                "decided_from": decided_from(self.shelf, self.policy.chain, self.terms.relation),
                 "may repeat known items": self.terms.known,
                 **{
                     key: value
@@ -257,6 +267,10 @@ def people_of(graph: Graph, relation: int) -> tuple[np.ndarray, np.ndarray]:
 def _digest(run: Run, terms: Terms) -> str:
     """Of everything a list depends on (the size of the budget is not among it); raises if a file is not the certified one."""
     words = {key: value for key, value in sorted(vars(terms).items()) if key != "user_budget"}
+    if terms.catalogue is None:  # (so that answers given before there were catalogues stay what they are)
+        del words["catalogue"]
+    else:
+        words["catalogue"] = hashlib.sha256(catalogue(run.entities, terms.catalogue).tobytes()).hexdigest()
     hashes = dict(run.certificate.get("hashes", {}))
     for name, promised in hashes.items():
         try:

@@ -35,6 +35,7 @@ def attribute(
     *,
     graph: Graph | str | Path | None = None,
     relation: str | None = None,
+    listed: str | None = None,
     sanitise: str | None = None,
     attacker: str = "best",
     knowledge: str = "lists",
@@ -50,21 +51,26 @@ def attribute(
     Reads confidential data: the attribute of everybody. Releases: nothing; for the curator.
     """
     chain = sanitisers(sanitise) if sanitise else []
-    offers, secret, extra, later = scene(run, name, graph, relation, knowledge)
+    offers, secret, extra, later = scene(run, name, graph, relation, knowledge, listed)
     return attack(
         offers, secret, chain, extra, later, attacker=attacker, top=top, repeat=repeat, seed=seed
     ) | {"sanitiser": sanitise or "none", "knowledge": knowledge, "lists": REGIMES[repeat]}
 
 
 def scene(
-    run: Run, name: str, graph: Graph | str | Path | None, relation: str | None, knowledge: str
+    run: Run,
+    name: str,
+    graph: Graph | str | Path | None,
+    relation: str | None,
+    knowledge: str,
+    listed: str | None = None,
 ) -> tuple[Offers, Attribute, Knowledge, np.ndarray]:
     """What a run offers, the secret of everybody, what the attacker knows beside lists, and what users took later."""
     found = run.graph(graph)
     refuse_a_recommender_that_knows(run, found, name)
-    offers = offers_of(run, found, relation=relation, splits=("train", "valid"))
+    offers = offers_of(run, found, relation=relation, splits=("train", "valid"), listed=listed)
     number = relation_of(found, relation)
-    later = table_of(found, number, ("test",))[2] & ~offers.taken
+    later = table_of(found, number, ("test",), offers.items)[2] & ~offers.taken
     extra = knowledge_of(found, offers, (name, found.relations[number]), knowledge)
     return offers, Attribute.read(found, name, offers.users), extra, later
 

@@ -14,7 +14,7 @@ from veilgraph.load.graph import Graph
 from veilgraph.recommend.offers import Offers
 from veilgraph.report.page import lines
 from veilgraph.runs import Run
-from veilgraph.sanitise import sanitisers
+from veilgraph.sanitise import epsilon, sanitisers
 from veilgraph.sanitise.people import Attribute
 
 STRENGTHS: Mapping[bool, Mapping[str, tuple[str, ...]]] = {
@@ -92,6 +92,7 @@ def frontier(
     *,
     graph: Graph | str | Path | None = None,
     relation: str | None = None,
+    listed: str | None = None,
     attacker: str = "best",
     knowledge: str = "lists",
     top: int = 10,
@@ -99,15 +100,18 @@ def frontier(
     seed: int = 0,
     tell: Callable[[str], None] = lambda _: None,
 ) -> tuple[list[dict[str, Any]], str]:
-    """The rows, and a picture, for the lists of a run.
+    """The rows, and a picture, for the lists of a run; sanitisers with an ε only where a public list of items is named.
 
     Reads confidential data: the attribute of everybody. Releases: nothing; for the curator.
     """
-    offers, secret, extra, later = scene(run, name, graph, relation, knowledge)
+    offers, secret, extra, later = scene(run, name, graph, relation, knowledge, listed)
     keeps = {
         family: [words for words in chains if _fits(words, top)]
         for family, chains in STRENGTHS[repeat].items()
+        if offers.public or epsilon(sanitisers(chains[0])) is None
     }
+    if keeps.keys() != STRENGTHS[repeat].keys():
+        tell("exponential is left out: its ε needs the public list of all items (--catalogue).")
     rows = points(
         offers, secret, extra, later, keeps, repeat=repeat, attacker=attacker, top=top, seed=seed, tell=tell
     )
