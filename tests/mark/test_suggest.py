@@ -101,6 +101,8 @@ def test_rules_that_make_no_sense_are_refused() -> None:
         mark_by_rules(graph, {"rules": []})
     kept = mark_by_rules(graph, {"rules": [{"relation": "likes"}, {"relation": "gone"}]}, absent=True)
     assert [dict(rule) for rule in kept.rules] == [{"relation": "likes"}]
+    with pytest.raises(ConfigError, match="allowed or refused"):
+        mark_by_rules(graph, {"rules": [{"relation": "likes"}], "absent": True})
 
 
 def test_a_group_holds_the_entity_it_is_named_by() -> None:

@@ -88,7 +88,7 @@ def run(options: argparse.Namespace) -> dict[str, Any]:
     from veilgraph.load.database import hide_password
     from veilgraph.load.mapping import marks_beside
     from veilgraph.load.store import check_target
-    from veilgraph.mark import mark_by_rules
+    from veilgraph.mark import absent_relations, beside, mark_by_rules
 
     if options.out:
         check_target(options.out, force=options.force)
@@ -134,10 +134,10 @@ def run(options: argparse.Namespace) -> dict[str, Any]:
             seed=options.seed,
         )
     seconds = time.perf_counter() - began
-    findings, beside = check(graph), None
+    findings, rules = check(graph), None
     if "mapping" in graph.extra and not options.no_marks:
-        beside = marks_beside(options.mapping or graph.extra["mapping"])
-        graph = graph.with_marks(mark_by_rules(graph, beside, absent=True)) if beside else graph
+        rules = marks_beside(options.mapping or graph.extra["mapping"])
+        graph = graph.with_marks(mark_by_rules(graph, rules)) if rules else graph
     if options.fix:
         graph = fix(graph)
     if options.split:
@@ -157,7 +157,9 @@ def run(options: argparse.Namespace) -> dict[str, Any]:
         "fixed": options.fix,
         "mapping": graph.extra.get("mapping"),
         "left_out": graph.extra.get("left_out", []),
-        "marks": str(beside.name) if beside else None,
+        "marks": str(rules.name) if rules else None,
+        "absent": absent_relations(graph, rules) if rules else [],
+        "beside": beside(graph) if rules else {},
         "described": _described(graph),
         "held_out": int(graph.held_out.sum()),
         "confidential": sum(int(graph.secret(name).sum()) for name in graph.splits),
@@ -173,6 +175,7 @@ def _described(graph: Any) -> int:
 
 def show(result: dict[str, Any]) -> None:
     """For people."""
+    from veilgraph.cli.mark import say_about_marks
     from veilgraph.cli.terminal import facts, note
 
     splits = ", ".join(f"{name} {count:,}" for name, count in result["splits"].items())
@@ -195,6 +198,7 @@ def show(result: dict[str, Any]) -> None:
             f"{result['confidential']:,} statements are confidential by {result['marks']} (--no-marks leaves it out; "
             "veil mark changes it)."
         )
+    say_about_marks(result)
     done = "dropped" if result["fixed"] else "found"
     for finding in result["findings"]:
         note(

@@ -35,14 +35,13 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     which.add_argument("--seed", type=int, default=0, help="of the random share")
     parser.add_argument(
         "--unit",
-        default="statement",
-        help="whose privacy: statement, head (e.g. a patient), or group:RELATION",
+        help="whose privacy: statement (default), head (e.g. a patient), or group:RELATION; wins over a rules file",
     )
     parser.add_argument(
         "--per-unit",
         type=int,
         metavar="M",
-        help="most statements of one unit a private step reads (default 10)",
+        help="most statements of one unit a private step reads (default 10); wins over a rules file",
     )
     parser.add_argument("--out", help="save here instead of into GRAPH itself (suggest: the proposed rules)")
     ways = parser.add_argument_group("suggest", "which guesses count")
@@ -65,7 +64,7 @@ def run(options: argparse.Namespace) -> dict[str, Any]:
     from veilgraph.errors import InputError, UsageError
     from veilgraph.load import load, save
     from veilgraph.load.store import is_graph_folder
-    from veilgraph.mark import mark, mark_by_rules, summarise
+    from veilgraph.mark import absent_relations, beside, mark, mark_by_rules, summarise
 
     *before, options.graph = options.words
     if before not in ([], ["suggest"]):
@@ -96,7 +95,7 @@ def run(options: argparse.Namespace) -> dict[str, Any]:
             "--rules says all there is to say: leave the other rules out, or write them into the file."
         )
     marks = (
-        mark_by_rules(graph, options.rules)
+        mark_by_rules(graph, options.rules, unit=options.unit, per_unit=options.per_unit)
         if options.rules
         else mark(
             graph,
@@ -107,13 +106,19 @@ def run(options: argparse.Namespace) -> dict[str, Any]:
             random_share=options.random_share,
             everything=options.everything,
             seed=options.seed,
-            unit=options.unit,
+            unit=options.unit or "statement",
             per_unit=options.per_unit,
         )
     )
     graph, target = graph.with_marks(marks), options.out or options.graph
     save(graph, target, force=not options.out)
-    return {"graph": target, **summarise(graph), "rules": [dict(rule) for rule in marks.rules]}
+    return {
+        "graph": target,
+        **summarise(graph),
+        "rules": [dict(rule) for rule in marks.rules],
+        "absent": absent_relations(graph, options.rules) if options.rules else [],
+        "beside": beside(graph),
+    }
 
 
 def _suggest(options: argparse.Namespace) -> dict[str, Any]:
@@ -176,12 +181,27 @@ def show(result: dict[str, Any]) -> None:
             f"{result['cut_by_cap']:,} statements are beyond the cap of {result['per_unit']} a unit and will not be "
             f"learnt from (largest unit: {result['largest_unit']:,}). A larger --per-unit keeps them, at more noise."
         )
+    say_about_marks(result)
     note(
         f"An outsider still sees {sees['entity_names']:,} entity names, {sees['relation_names']:,} relation names and "
         f"{sees['statements']:,} unrestricted statements. Of the {sees['entities_with_secrets']:,} entities in "
         f"confidential statements, {sees['of_them_in_unrestricted_statements']:,} also occur in unrestricted ones and "
         f"{sees['of_them_known_by_name_only']:,} are known by name only."
     )
+
+
+def say_about_marks(result: dict[str, Any]) -> None:
+    """Rules that met nothing, and what is left unmarked beside what is marked."""
+    from veilgraph.cli.terminal import note
+
+    if result["absent"]:
+        note(f"Rules about relations this graph does not have, passed over: {', '.join(result['absent'])}.")
+    if result["beside"]:
+        named = ", ".join(f"{name} ({count:,})" for name, count in result["beside"].items())
+        note(
+            f"Unrestricted, and about the same entities as confidential statements: {named}. Whoever has the vectors may read these as "
+            f"they are: mark them too, or see what they give away: veil mark suggest {result['graph'] or 'GRAPH'}"
+        )
 
 
 def _show_suggestions(result: dict[str, Any]) -> None:

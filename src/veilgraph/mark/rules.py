@@ -23,7 +23,13 @@ from veilgraph.rng import check_seed, uniform
 
 LARGEST_UNIT = 1_000_000  # noise grows with it: more would leave nothing of a graph
 PER_UNIT = 10  # statements of one person or group a private step reads, if the curator does not say
-TOP = ("unit", "per_unit", "rules", "confidential")  # of a rules file; the last is what marks.yaml counts
+TOP = (
+    "unit",
+    "per_unit",
+    "rules",
+    "absent",
+    "confidential",
+)  # of a rules file; the last is what marks.yaml counts
 KINDS = {
     "relation": ("relation",),
     "type": ("type", "by"),
@@ -92,12 +98,21 @@ def mark(
     return Marks(masks, unit, cap, tuple(rule for rule, _ in found))
 
 
-def mark_by_rules(graph: Graph, rules: str | Path | Mapping[str, Any], *, absent: bool = False) -> Marks:
-    """Marks from a document like a graph's marks.yaml: unit, per_unit and a list of rules.
+def mark_by_rules(
+    graph: Graph,
+    rules: str | Path | Mapping[str, Any],
+    *,
+    unit: str | None = None,
+    per_unit: int | None = None,
+    absent: bool = False,
+) -> Marks:
+    """Marks from a document like a graph's marks.yaml: unit, per_unit and a list of rules; what is given here wins.
 
-    ``absent`` allows rules about relations the graph does not have (a mapping's rules, where a table was missing).
+    With ``absent``, or ``absent: allowed`` in the document, rules about relations the graph does not have are passed over (those of a
+    mapping, where a table was missing): ``absent_relations`` says which.
     """
-    document = rules if isinstance(rules, Mapping) else read_yaml(Path(rules))
+    document = {**_document(rules), **({"absent": "allowed"} if absent else {})}
+    passed = absent_relations(graph, document)
     for key in document:
         if key not in TOP:
             raise UnknownNameError(
@@ -125,13 +140,30 @@ def mark_by_rules(graph: Graph, rules: str | Path | Mapping[str, Any], *, absent
                 f"rule {dict(rule)!r} is not one of relation, type, statements, query, random_share, everything "
                 "(the last four once at most)"
             )
-    if absent:
-        names = list(graph.relations)
-        given["relations"] = [p for p in given["relations"] if fnmatch.filter(names, p) or p in names]
+    given["relations"] = [pattern for pattern in given["relations"] if pattern not in passed]
     if not isinstance(given.get("query", ""), str):
         raise ConfigError(f"query is SPARQL, in words; found {given['query']!r}")
-    per_unit = document.get("per_unit")
-    return mark(graph, unit=str(document.get("unit", "statement")), per_unit=per_unit, **given)
+    whose = unit if unit is not None else str(document.get("unit", "statement"))
+    if per_unit is None and (unit is None or unit == document.get("unit")):
+        per_unit = document.get("per_unit")  # (the cap of a file is of its own unit)
+    return mark(graph, unit=whose, per_unit=per_unit, **given)
+
+
+def absent_relations(graph: Graph, rules: str | Path | Mapping[str, Any]) -> list[str]:
+    """Relations a rules file speaks of and the graph does not have, where the file allows that."""
+    document = _document(rules)
+    allowed = document.get("absent", "refused")
+    if allowed not in ("allowed", "refused"):
+        raise ConfigError(f"absent must be allowed or refused, found {allowed!r}")
+    if allowed == "refused":
+        return []
+    names, rules_ = list(graph.relations), document.get("rules") or []
+    asked = [str(rule["relation"]) for rule in rules_ if isinstance(rule, Mapping) and "relation" in rule]
+    return [pattern for pattern in asked if pattern not in names and not fnmatch.filter(names, pattern)]
+
+
+def _document(rules: str | Path | Mapping[str, Any]) -> Mapping[str, Any]:
+    return rules if isinstance(rules, Mapping) else read_yaml(Path(rules))
 
 
 def matching(graph: Graph, patterns: Sequence[str]) -> list[int]:

@@ -50,3 +50,24 @@ def summarise(graph: Graph) -> dict[str, Any]:
             "of_them_known_by_name_only": int((~seen[named]).sum()),
         },
     }
+
+
+def beside(graph: Graph) -> dict[str, int]:
+    """Relations without a confidential statement that are about the same entities as confidential ones, and how often.
+
+    «About» is by head: whoever is the head of a confidential statement, and whoever leads there by an unrestricted one (a patient, where
+    what is confidential is said of admissions). Counts depend on confidential statements: for the curator.
+    """
+    mask = np.concatenate([graph.secret(split) for split in graph.splits])
+    secret, open_ = graph.triples[mask], graph.triples[~mask]
+    marked = np.bincount(secret[:, 1], minlength=len(graph.relations)) > 0
+    whose = np.zeros(len(graph.entities), bool)
+    whose[secret[:, 0]] = True
+    while True:
+        leads = np.unique(open_[whose[open_[:, 2]], 0])
+        if whose[leads].all():
+            break
+        whose[leads] = True
+    about = open_[whose[open_[:, 0]] & ~marked[open_[:, 1]]]
+    counts = np.bincount(about[:, 1], minlength=len(graph.relations))
+    return {graph.relations[int(i)]: int(counts[i]) for i in np.argsort(-counts, kind="stable") if counts[i]}

@@ -10,7 +10,7 @@ import pytest
 
 from tests.train.classify.clubs import HOSPITAL, SETTINGS
 from veilgraph.cli import main
-from veilgraph.errors import InputError, PrivacyError, RunError, UsageError, VeilError
+from veilgraph.errors import ConfigError, InputError, PrivacyError, RunError, UsageError, VeilError
 from veilgraph.load import Graph, load
 from veilgraph.load.labels import labels_by
 from veilgraph.mark import mark
@@ -48,6 +48,22 @@ def test_wrong_wishes_are_explained(town: Path, wrong: dict[str, object], says: 
         classify(town, **wrong)  # type: ignore[arg-type]
     assert isinstance(error.value, VeilError)
     assert not Path("somewhere").exists()
+
+
+@pytest.mark.parametrize(
+    ("settings", "ignored"),
+    [
+        ({"guarantee": "edge", "epsilon": 1.0, "model": "rgcn"}, "--model"),
+        ({"guarantee": "label", "epsilon": 1.0, "bases": 4, "layers": 2}, "--bases, --layers"),
+        ({"guarantee": "node", "epsilon": 1.0, "dimension": 8, "epochs": 3}, "--dimension, --epochs"),
+        ({"guarantee": "edge", "epsilon": 1.0, "steps": 5, "sample_rate": 0.1}, "--steps, --sample-rate"),
+        ({"places": 8}, "--places"),
+        ({"into": "both", "clip": 2.0}, "--into, --clip"),
+    ],
+)
+def test_what_would_be_ignored_is_refused(town: Path, settings: dict[str, object], ignored: str) -> None:
+    with pytest.raises(ConfigError, match=f"{ignored} would do nothing"):
+        classify(town, **settings)  # type: ignore[arg-type]
 
 
 def test_a_statement_counts_once_however_often_it_is_there(town: Path) -> None:

@@ -24,7 +24,7 @@ from veilgraph.load.labels import Labels, labels_by, read_labels
 from veilgraph.mark import mark, may_be_confidential
 from veilgraph.models.gcn import Edges
 from veilgraph.train.classify import folder as folders
-from veilgraph.train.classify.config import ClassifyConfig, derived
+from veilgraph.train.classify.config import ClassifyConfig, derived, refuse_unread
 from veilgraph.train.classify.folds import Folds, folds_of, truth_of
 from veilgraph.train.classify.guarantees import Task, available, guarantee
 from veilgraph.train.classify.guarantees.base import Book
@@ -66,6 +66,7 @@ def classify(
         raise ConfigError(
             f"no setting of classify is called {unknown[0]!r}. There are: {', '.join(sorted(known))}."
         )
+    refuse_unread(settings)
     if seeds < 1 or not 0 < share < 1:
         raise ConfigError("classify needs at least one seed, and a share between 0 and 1.")
     if by is not None and labels is not None:
@@ -97,8 +98,8 @@ def classify(
     accuracy = [one["accuracy"] for one in results]
     return {
         "task": str(graph.source),
-        "model": first.model,
-        "score": first.recipe.score,
+        "model": first.model if first.guarantee == "none" else guarantee(first.guarantee).mechanism,
+        "score": first.recipe.score if first.guarantee == "none" else None,
         "accuracy": float(np.mean(accuracy)),
         "interval": interval(accuracy),
         **{key: float(np.mean([one[key] for one in results])) for key in results[0] if key != "accuracy"},

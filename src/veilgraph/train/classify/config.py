@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -10,6 +11,13 @@ from veilgraph.models.gcn import RECIPES, SCORES, Recipe, score
 
 FEW = 1000  # entities to learn from
 WAYS = ("heads", "tails", "both")
+ALWAYS = (
+    "seed", "threads", "guarantee", "epsilon", "delta", "secure_noise", "insecure_noise_seed", "drop_confidential",
+)  # fmt: skip
+NETWORK = (  # of the network without a guarantee
+    "model", "score", "bases", "dimension", "layers", "alpha", "by_others", "hidden", "dropout", "learning_rate", "penalty",
+    "epochs",
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -106,6 +114,27 @@ class ClassifyConfig:
         if self.alpha is not None:
             found = replace(found, alpha=self.alpha)
         return found.with_bases(self.bases)
+
+
+def refuse_unread(settings: Mapping[str, Any]) -> None:
+    """Raise for settings that would be ignored: what somebody asks for is done, or refused."""
+    from veilgraph.train.classify.guarantees import available, guarantee
+
+    name = str(settings.get("guarantee", "none"))
+    if name != "none" and name not in available():
+        return  # said elsewhere
+    reads = NETWORK if name == "none" else guarantee(name).reads
+    unread = [f"--{key.replace('_', '-')}" for key in settings if key not in (*reads, *ALWAYS)]
+    if unread and name == "none":
+        raise ConfigError(
+            f"{', '.join(unread)} would do nothing: without --guarantee a network is trained that does not read it. Leave it out, or say "
+            "what is to be protected."
+        )
+    if unread:
+        raise ConfigError(
+            f"{', '.join(unread)} would do nothing: --guarantee {name} does not train that network. It reads "
+            f"{', '.join('--' + key.replace('_', '-') for key in reads)}. Leave the rest out."
+        )
 
 
 def derived(labelled: int, guarantee: str = "none") -> dict[str, Any]:

@@ -96,6 +96,7 @@ class Guarantee(ABC):
     unit: ClassVar[str]  # in the words of a certificate
     mechanism: ClassVar[str]
     units: ClassVar[tuple[str, ...]]  # of a graph's marks that it protects
+    reads: ClassVar[tuple[str, ...]]  # settings, beside those every guarantee has: others are refused
     public: ClassVar[tuple[str, ...]] = ("names of labels",)  # beside what always is
     protects_statements: ClassVar[bool] = True  # unmarked ones count as confidential
 

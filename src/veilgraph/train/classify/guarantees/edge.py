@@ -43,6 +43,7 @@ class Edge(Guarantee):
     unit = "statement"
     mechanism = "sums of bounded messages, perturbed once"
     units = ("statement",)
+    reads = ("into", "hops")
     public = ("labels of entities",)
 
     def learn(self, task: Task, config: ClassifyConfig, book: Book) -> Outcome:

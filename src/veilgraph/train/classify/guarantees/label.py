@@ -22,6 +22,7 @@ class Label(Guarantee):
     unit = "label"
     mechanism = "clipped noisy gradients of labelled entities"
     units = ("statement", "head")
+    reads = ("places", "hops", "steps", "sample_rate", "clip", "learning_rate", "several")
     protects_statements = False
 
     def learn(self, task: Task, config: ClassifyConfig, book: Book) -> Outcome:

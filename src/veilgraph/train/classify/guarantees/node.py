@@ -28,6 +28,7 @@ class Node(Guarantee):
     unit = "node"
     mechanism = "clipped noisy gradients of subgraphs that share nothing"
     units = ("statement", "head")
+    reads = ("places", "hops", "steps", "sample_rate", "clip", "learning_rate", "several")
 
     def learn(self, task: Task, config: ClassifyConfig, book: Book) -> Outcome:
         """Reads confidential data: statements and labels, through noisy gradients. Releases: the classifier."""
