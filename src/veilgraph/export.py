@@ -3,6 +3,7 @@
 parquet   entities.parquet, relations.parquet: name + a list of numbers      npy        .npy matrices + names as text
 tsv       name, then numbers, tab-separated                                  word2vec   the text format gensim reads
 pykeen    a PyKEEN model's weights (safetensors) + how to build it; scores are the same
+          (all four with counts.* beside, where noisy counts are part of the run's scores: export_counts.py)
 run       the run folder itself without what is for the curator alone: to publish, with its ledger and certificate
 """
 
@@ -18,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from veilgraph.errors import UnknownNameError, UsageError, VerificationError
+from veilgraph.export_counts import write_counts
 from veilgraph.files import write_json, write_tensors
 from veilgraph.run_files import (
     CERTIFICATE,
@@ -63,6 +65,7 @@ def export(run: Run, out: str | Path, format: str = "parquet") -> Path:
     draft = Path(tempfile.mkdtemp(prefix=f".{target.name}-", dir=target.parent))
     try:
         FORMATS[format](run, draft)
+        write_counts(run.prior, run.entities, run.relations, draft, format)
         draft.chmod(0o755)
         draft.replace(target)
     except BaseException:

@@ -20,7 +20,7 @@ from starlette.testclient import TestClient
 
 from tests.serve.shop import ITEMS, USERS, make_shop
 from veilgraph.cli import main
-from veilgraph.errors import InputError, PrivacyError, UsageError, VeilError, VerificationError
+from veilgraph.errors import PrivacyError, UsageError, VerificationError
 from veilgraph.runs import Run
 from veilgraph.sanitise.lists import sanitised
 from veilgraph.serve import app, prepare
@@ -348,57 +348,6 @@ def test_the_service_shows_what_veil_sanitise_writes(run: Run, tmp_path: Path) -
     assert [one.answer for one in shop.service.recommend([(user, 1) for user in people])] == list(
         offline.values()
     )
-
-
-def test_terms_that_cannot_be_kept_are_refused_before_anybody_asks(run: Run, tmp_path: Path) -> None:
-    cases: list[tuple[dict[str, Any], type[VeilError]]] = [
-        (
-            {"sanitise": "exponential:budget=2", "catalogue": "item/"},
-            PrivacyError,
-        ),  # new items only: leaving out tells
-        ({"sanitise": "exponential:budget=2", "known": True}, PrivacyError),  # items read off histories
-        ({"sanitise": "random", "catalogue": "absent/"}, InputError),
-        (
-            {"sanitise": "exponential:budget=20", "catalogue": "item/", "known": True},
-            PrivacyError,
-        ),  # dearer than the budget
-        ({"user_budget": 0}, UsageError),
-        ({"user_budget": float("nan")}, UsageError),
-        ({"top": ITEMS + 1}, UsageError),
-        ({"sanitise": "exponential:budget=nan", "catalogue": "item/", "known": True}, InputError),
-        (
-            {
-                "sanitise": "exponential:budget=inf",
-                "catalogue": "item/",
-                "known": True,
-                "user_budget": float("inf"),
-            },
-            InputError,
-        ),
-        (
-            {
-                "sanitise": "exponential:budget=1e300",
-                "catalogue": "item/",
-                "known": True,
-                "user_budget": float("inf"),
-            },
-            PrivacyError,
-        ),
-        (
-            {
-                "sanitise": "exponential:budget=1.5e-6",
-                "catalogue": "item/",
-                "known": True,
-                "user_budget": 1.5e-6,
-            },
-            PrivacyError,
-        ),
-        ({"sanitise": "random", "attribute": "is"}, UsageError),
-        ({"sanitise": "nonsense"}, InputError),
-    ]
-    for terms, error in cases:
-        with pytest.raises(error):
-            Shop(run, tmp_path, **terms)
 
 
 def test_the_command_line(run: Run, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

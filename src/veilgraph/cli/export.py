@@ -27,6 +27,7 @@ def run(options: argparse.Namespace) -> dict[str, Any]:
         "format": options.format,
         "out": str(folder),
         "files": sorted(path.name for path in folder.iterdir()),
+        "counts": any(path.name.startswith("counts") for path in folder.iterdir()),
         "entities": len(opened.entities),
         "relations": len(opened.relations),
     }
@@ -34,6 +35,10 @@ def run(options: argparse.Namespace) -> dict[str, Any]:
 
 def show(result: dict[str, Any]) -> None:
     """For people."""
-    from veilgraph.cli.terminal import facts
+    from veilgraph.cli.terminal import facts, note
 
     facts({**result, "files": ", ".join(result["files"])})
+    if result["counts"]:
+        note(
+            "Noisy counts are part of this run's scores: whoever uses the vectors needs counts.* too (counts-README.txt says how)."
+        )

@@ -1,0 +1,70 @@
+"""On what terms a service starts, and on which it does not."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.serve.shop import ITEMS, make_shop
+from veilgraph.errors import InputError, PrivacyError, UsageError, VeilError
+from veilgraph.runs import Run
+from veilgraph.serve.service import Service, Terms
+from veilgraph.serve.store import open_store
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
+    return make_shop(tmp_path_factory.mktemp("shop"))
+
+
+def test_terms_that_cannot_be_kept_are_refused_before_anybody_asks(run: Run, tmp_path: Path) -> None:
+    cases: list[tuple[dict[str, Any], type[VeilError]]] = [
+        (
+            {"sanitise": "exponential:budget=2", "catalogue": "item/"},
+            PrivacyError,
+        ),  # new items only: leaving out tells
+        ({"sanitise": "exponential:budget=2", "known": True}, PrivacyError),  # items read off histories
+        ({"sanitise": "random", "catalogue": "absent/"}, InputError),
+        (
+            {"sanitise": "exponential:budget=20", "catalogue": "item/", "known": True},
+            PrivacyError,
+        ),  # dearer than the budget
+        ({"user_budget": 0}, UsageError),
+        ({"user_budget": float("nan")}, UsageError),
+        ({"top": ITEMS + 1}, UsageError),
+        ({"sanitise": "exponential:budget=nan", "catalogue": "item/", "known": True}, InputError),
+        (
+            {
+                "sanitise": "exponential:budget=inf",
+                "catalogue": "item/",
+                "known": True,
+                "user_budget": float("inf"),
+            },
+            InputError,
+        ),
+        (
+            {
+                "sanitise": "exponential:budget=1e300",
+                "catalogue": "item/",
+                "known": True,
+                "user_budget": float("inf"),
+            },
+            PrivacyError,
+        ),
+        (
+            {
+                "sanitise": "exponential:budget=1.5e-6",
+                "catalogue": "item/",
+                "known": True,
+                "user_budget": 1.5e-6,
+            },
+            PrivacyError,
+        ),
+        ({"sanitise": "random", "attribute": "is"}, UsageError),
+        ({"sanitise": "nonsense"}, InputError),
+    ]
+    for terms, error in cases:
+        with pytest.raises(error):
+            Service.open(run.folder, open_store(str(tmp_path / "store.sqlite")), Terms(**terms))
