@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from veilgraph.account import certificate
 from veilgraph.errors import InputError, RunError, VerificationError
 from veilgraph.files import as_json, write_json
+from veilgraph.run_facts import differing, unbound
 from veilgraph.run_files import CERTIFICATE, CURATOR, MARGINALS
 from veilgraph.runs import DELTA, Run
 
@@ -16,9 +17,10 @@ if TYPE_CHECKING:
     from veilgraph.load.graph import Graph
 
 
-def certify(run: Run) -> dict[str, Any]:
-    """Write certificate.json for the vectors as they are; refused where the folder shows more than the ledger charges."""
-    reasons = _uncharged(run)
+def certify(run: Run, graph: Graph | None = None) -> dict[str, Any]:
+    """Write certificate.json for the vectors as they are; refused where the folder shows more than the ledger charges, or says something
+    else about the graph than the graph does."""
+    reasons = [*_uncharged(run), *(differing(run.facts, graph) if graph is not None else [])]
     if reasons:
         raise VerificationError(f"{run.folder} cannot be certified: {'; '.join(reasons)}.")
     document = _build(run)
@@ -47,8 +49,10 @@ def verify(run: Run, graph: str | Path | Graph | None = None) -> dict[str, Any]:
     named = graph if graph is not None else (run.graph_source if run.facts["graph"] else None)
     if named is not None and (run.folder / CURATOR).is_file():
         try:
-            if not run.is_of(run.as_trained(load(named))):
+            found = run.as_trained(load(named))
+            if not run.is_of(found):
                 reasons.append("the graph or its marks are not those the run was trained on")
+            reasons += differing(run.facts, found)
         except InputError as error:
             if graph is not None or Path(str(named)).exists():
                 reasons.append(str(error))
@@ -60,15 +64,16 @@ def _uncharged(run: Run) -> list[str]:
     said = int(run.facts["entities"]) + _added(run)
     if len(run.entities) != said:
         return [f"there are {len(run.entities):,} entities, but training and ledger speak of {said:,}"]
+    changed = unbound(run.ledger, run.config, run.facts)
     if not run.config.private:
-        return []
+        return changed
     from veilgraph.account.epsilon import COARSE, spent
     from veilgraph.account.events import gaussian
     from veilgraph.train.private import quantile
     from veilgraph.train.private.plan import all_steps
     from veilgraph.train.private.setup import COUNT_NOISE, terms_of_facts
 
-    config, reasons = run.config, []
+    config, reasons = run.config, changed
     charged = run.ledger.events
     reasons += _trials(run)
     events = [part for event in charged for part in _each(event)]
@@ -107,8 +112,6 @@ def _uncharged(run: Run) -> list[str]:
             "the ledger charges fewer private steps than config.yaml says, and the budget allowed more"
         )
         break
-    if not any(line.get("digest") == run.config.digest for line in run.ledger.lines):
-        reasons.append("config.yaml is not the one the training began with")
     return reasons
 
 
@@ -176,6 +179,8 @@ def _build(run: Run) -> dict[str, Any]:
         else read,
         **{key: run.facts[key] for key in ("unit", "per_unit", "commitment", "may_be_confidential")},
     }
+    if "decided_from" in run.facts:
+        promise["decided_from"] = list(run.facts["decided_from"])
     if run.config.text is not None:
         promise["also_public"] = _also_public(run)
     return certificate.build(run.folder, run.ledger, promise, run.config.delta or DELTA)

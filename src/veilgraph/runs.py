@@ -32,10 +32,11 @@ from typing import TYPE_CHECKING, Any
 import yaml
 
 from veilgraph.account.ledger import Ledger
-from veilgraph.commitment import commitment, confidential_relations
+from veilgraph.commitment import commitment
 from veilgraph.config import TrainConfig, read_yaml
 from veilgraph.errors import RunError, VerificationError
 from veilgraph.files import read_lines, read_parquet, read_tensors, write_json, write_tensors, write_text
+from veilgraph.run_facts import bind, facts_of
 from veilgraph.run_files import (
     CERTIFICATE,
     CONFIG,
@@ -49,7 +50,6 @@ from veilgraph.run_files import (
     WEIGHTS,
     check_target,
     instead,
-    relative_source,
     require_unchanged,
 )
 
@@ -95,16 +95,8 @@ class Run:
         try:
             config, chosen = settle(Ledger(draft / LEDGER))
             salt = secrets.token_hex(32)
-            facts = {
-                "graph": relative_source(graph.source, path),
-                "commitment": graph.fingerprint if open_data else commitment(graph, salt),
-                "entities": len(graph.entities),
-                "relations": len(graph.relations),
-                "unit": graph.marks.unit if graph.marks is not None else "statement",
-                "per_unit": graph.marks.per_unit if graph.marks is not None else 1,
-                "may_be_confidential": confidential_relations(graph),
-                **chosen,
-            }
+            facts = facts_of(graph, path, None if open_data else salt) | chosen
+            bind(Ledger(draft / LEDGER), config, facts)
             write_names(draft / VOCABULARY, graph.entities.array, graph.relations.array)
             write_json(draft / CURATOR, {"salt": None if open_data else salt})
             (draft / CURATOR).chmod(0o600)

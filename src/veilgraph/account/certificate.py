@@ -63,6 +63,7 @@ def build(folder: Path, ledger: Ledger, promise: Mapping[str, Any], delta: float
                 "also_public", [f"at most {promise['per_unit']} statements of a unit are read in a step"]
             ),
         ],
+        **({"decided_from": list(promise["decided_from"])} if "decided_from" in promise else {}),
         "not_covered": [
             "what unrestricted statements reveal by themselves",
             "files of the run that are not listed under hashes: trace, metrics, checkpoint, curator.json",

@@ -35,7 +35,7 @@ def statement(document: Mapping[str, Any]) -> str:
     if epsilon == 0:
         return (
             "These vectors were learnt from unrestricted statements alone; no confidential statement was read. They "
-            f"reveal nothing about {who.rpartition(' ')[0]} beyond what the unrestricted statements and the public names reveal."
+            f"reveal nothing about {who.rpartition(' ')[0]} beyond what the unrestricted statements and the public names reveal.{_decided(document)}"
         )
     odds = math.exp(min(epsilon, 700))
     return (
@@ -44,8 +44,14 @@ def statement(document: Mapping[str, Any]) -> str:
         f"graph and thinks a statement as likely as not cannot become more than {_sure(epsilon)} % sure of it. "
         f"This holds for what is released here, and for everything that is computed from it and public facts. It does not cover "
         f"what unrestricted statements reveal, nor the names of entities and relations, which are public. It is about this "
-        f"run alone: several runs on one graph add up."
+        f"run alone: several runs on one graph add up.{_decided(document)}"
     )
+
+
+def _decided(document: Mapping[str, Any]) -> str:
+    """What the promise takes to be public although statements decided it."""
+    found = document.get("decided_from", [])
+    return f" It takes to be public, though confidential statements had a part in it: {'; '.join(found)}." if found else ""
 
 
 def spending(lines: Sequence[Mapping[str, Any]]) -> list[tuple[str, str]]:

@@ -24,6 +24,7 @@ from veilgraph.federate.strategies import strategy
 from veilgraph.federate.terms import LARGEST, Terms
 from veilgraph.files import write_json
 from veilgraph.load import Graph, load
+from veilgraph.run_facts import unbound
 from veilgraph.run_files import CONFIG, METRICS
 from veilgraph.runs import Run
 from veilgraph.train import begin
@@ -254,10 +255,9 @@ def _check_again(run: Run, terms: Terms, own: dict[str, Any] | None) -> None:
             f"{folder} was begun with {said or 'no promise'}, and now {own or 'no promise'} is asked for: what a client promises "
             "does not change. Join with another folder."
         )
-    if not any(line.get("digest") == run.config.digest for line in run.ledger.lines):
-        raise RunError(
-            f"{folder / CONFIG} was changed after the training began. Undo the change, or join anew."
-        )
+    changed = unbound(run.ledger, run.config, run.facts)
+    if changed:
+        raise RunError(f"{folder}: {'; '.join(changed)}. Undo the change, or join anew.")
 
 
 def _read(folder: Path) -> tuple[Terms, dict[str, Any]]:

@@ -5,6 +5,7 @@ Found on every load and reported; mended only when asked (``--fix``).
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -33,17 +34,25 @@ def check(graph: Graph) -> list[Finding]:
         Finding(
             kind, split, int(bad.sum()), _example(graph, graph.splits[split][bad][0]), f"--fix drops {what}"
         )
-        for kind, split, bad, what in _faults(graph)
+        for kind, split, bad, what, _ in _faults(graph, np.ones(len(graph.train), bool), np.zeros(0, np.int64))
     ] + _empty_relations(graph)
 
 
 def fix(graph: Graph) -> Graph:
-    """A graph without duplicates, leaks, statements about what train does not know, and empty relations."""
+    """A graph without duplicates, leaks, statements about what train does not know, and empty relations.
+
+    In a marked graph what train knows is what its unrestricted statements tell; a confidential statement is dropped only where it is
+    twice there, and a relation only where no public rule makes it confidential. A graph that is mended before it is marked says so
+    in ``decided_from``.
+    """
+    graph = graph.decided("which statements were dropped: mended (--fix) before anything was marked")
+    hidden = np.flatnonzero(graph.marks.possible(list(graph.relations))) if graph.marks is not None else []
     kept = {split: np.ones(len(array), bool) for split, array in graph.splits.items()}
-    for _, split, bad, _ in _faults(graph):
-        kept[split] &= ~bad
+    for _, split, bad, _, by_others in _faults(graph, ~graph.secret("train"), hidden):
+        kept[split] &= ~(bad & ~graph.secret(split)) if by_others else ~bad
     splits = {split: array[kept[split]] for split, array in graph.splits.items()}
-    used = np.unique(np.concatenate([array[:, 1] for array in splits.values()]))
+    told = [array[kept[split] & ~graph.secret(split), 1] for split, array in graph.splits.items()]
+    used = np.union1d(np.concatenate(told), hidden).astype(np.int64)
     if len(used) == len(graph.relations):
         return graph.with_splits(splits)
     place = np.zeros(len(graph.relations), np.int32)
@@ -56,30 +65,39 @@ def fix(graph: Graph) -> Graph:
     return Graph(graph.entities, relations, renamed, graph.descriptions, "", graph.extra, marks)
 
 
-def _faults(graph: Graph) -> list[tuple[str, str, np.ndarray, str]]:
-    """(kind, split, which statements, what --fix does to them), only where there are any."""
+def _faults(
+    graph: Graph, told: np.ndarray, known: Sequence[int] | np.ndarray
+) -> list[tuple[str, str, np.ndarray, str, bool]]:
+    """(kind, split, which statements, what --fix drops, whether other statements decide it), only where there are any.
+
+    What train knows is what its ``told`` statements say; relations ``known`` beforehand are never unseen.
+    """
     faults = []
+    train = graph.train[told]
     seen_entities = np.zeros(len(graph.entities), bool)
-    seen_entities[graph.train[:, [0, 2]]] = True
+    seen_entities[train[:, [0, 2]]] = True
     seen_relations = np.zeros(len(graph.relations), bool)
-    seen_relations[graph.train[:, 1]] = True
+    seen_relations[train[:, 1]] = True
+    seen_relations[known] = True
     train_keys = np.sort(graph.keys(graph.train))
     for split, array in graph.splits.items():
         ordered = train_keys if split == "train" else np.sort(graph.keys(array))
         if (ordered[1:] == ordered[:-1]).any():
-            faults.append(("duplicate", split, _repeated(graph.keys(array), ordered), "the repetitions"))
+            faults.append(
+                ("duplicate", split, _repeated(graph.keys(array), ordered), "the repetitions", False)
+            )
         if split == "train":
             continue
         leaked = _contains(train_keys, graph.keys(array))
         if split == "test" and "valid" in graph.splits:
             valid = np.sort(graph.keys(graph.splits["valid"]))
             leaked |= _contains(valid, graph.keys(array))
-        faults.append(("leak (already in an earlier split)", split, leaked, "them here"))
+        faults.append(("leak (already in an earlier split)", split, leaked, "them here", False))
         expected = seen_entities | graph.held_out  # those are to be told by their descriptions
         unseen = ~(expected[array[:, 0]] & expected[array[:, 2]])
-        faults.append(("statement with an entity unseen in train", split, unseen, "them"))
+        faults.append(("statement with an entity unseen in train", split, unseen, "them", True))
         faults.append(
-            ("statement with a relation unseen in train", split, ~seen_relations[array[:, 1]], "them")
+            ("statement with a relation unseen in train", split, ~seen_relations[array[:, 1]], "them", True)
         )
     return [fault for fault in faults if fault[2].any()]
 

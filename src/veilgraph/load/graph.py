@@ -16,6 +16,9 @@ from veilgraph.load.marks import Marks
 from veilgraph.load.vocabulary import Vocabulary
 
 SPLITS = ("train", "valid", "test")
+DECIDED_FROM = (
+    "decided_from"  # in ``extra``: what was decided by looking at statements that were not marked yet
+)
 HELD_OUT = "held_out"  # in ``extra``: entities that a split keeps from training, which is public
 
 
@@ -122,6 +125,17 @@ class Graph:
             )
         found[ids] = True
         return found
+
+    @property
+    def decided_from(self) -> tuple[str, ...]:
+        """What was decided by looking at statements before anything was marked; a promise takes it to be public."""
+        return tuple(str(line) for line in self.extra.get(DECIDED_FROM, ()))
+
+    def decided(self, what: str) -> Graph:
+        """The same graph, with a decision written down that looked at any statement; none if marks told which it may look at."""
+        if self.marks is not None or what in self.decided_from:
+            return self
+        return replace(self, extra={**self.extra, DECIDED_FROM: [*self.decided_from, what]})
 
     @cached_property
     def fingerprint(self) -> str:

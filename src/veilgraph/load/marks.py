@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import fnmatch
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
@@ -24,6 +25,7 @@ class Marks:
     unit: str = "statement"
     per_unit: int = 1
     rules: tuple[Mapping[str, Any], ...] = ()
+    decided_from: tuple[str, ...] = ()  # which rules looked at statements that are confidential: in words
 
     def __post_init__(self) -> None:
         frozen = {}
@@ -33,6 +35,13 @@ class Marks:
             frozen[split] = array
         object.__setattr__(self, "masks", MappingProxyType(frozen))
 
+    def possible(self, relations: Sequence[str]) -> np.ndarray:
+        """For each of these relations, whether its statements may be confidential — as far as public rules tell, true or false."""
+        if not self.rules or any(set(rule) != {"relation"} for rule in self.rules):
+            return np.ones(len(relations), bool)
+        patterns = [str(rule["relation"]) for rule in self.rules]
+        return np.array([any(n == p or fnmatch.fnmatchcase(n, p) for p in patterns) for n in relations], bool)
+
     @property
     def document(self) -> dict[str, Any]:
         """What marks.yaml holds: readable, and free of statements."""
@@ -40,6 +49,7 @@ class Marks:
             "unit": self.unit,
             "per_unit": self.per_unit,
             "rules": [dict(rule) for rule in self.rules],
+            **({"decided_from": list(self.decided_from)} if self.decided_from else {}),
             "confidential": {split: int(mask.sum()) for split, mask in self.masks.items()},
         }
 

@@ -27,7 +27,11 @@ def split(
     without neighbours and relations stay common (load/inductive.py). Both say who was held out in ``extra``,
     where it is public, and read only unrestricted statements of a marked graph to choose them: mark before splitting.
     ``latest`` holds out the last statements of each head (a user, say) of
-    the commonest relation, in the order they were read: the future, where a source is in the order of time.
+    the commonest relation, in the order they were read: the future, where a source is in the order of time. In a marked graph,
+    relation, order and names are those of unrestricted statements; a confidential one goes where an unrestricted one in its place would
+    (its head's other confidential ones do not count, unless the head is the unit), or, without any beside it, by a coin of its own.
+
+    A graph that is split before it is marked says so in ``decided_from``: a promise takes that split to be public.
     """
     if not (0 <= valid < 1 and 0 <= test < 1 and valid + test < 1):
         raise InputError(
@@ -35,8 +39,9 @@ def split(
         )
     if mode not in MODES:
         raise InputError(f"split mode must be one of {', '.join(MODES)}; found {mode!r}")
+    graph = graph.decided(f"which statements are held out: split ({mode}) before anything was marked")
     if mode == "latest":
-        return _latest(graph, valid, test)
+        return _latest(graph, valid, test, seed)
     statements = np.unique(graph.triples, axis=0)
     statements = statements[np.argsort(uniform(graph.keys(statements), seed, "split"), kind="stable")]
     if mode == "random":
@@ -104,20 +109,40 @@ def _inductive(
     return held
 
 
-def _latest(graph: Graph, valid: float, test: float) -> Graph:
+def _latest(graph: Graph, valid: float, test: float, seed: int) -> Graph:
     """The order of statements is kept, in every split; an item that nobody took before stays in train."""
     statements = graph.triples
     statements = statements[np.sort(np.unique(statements, axis=0, return_index=True)[1])]
-    relation = np.bincount(statements[:, 1]).argmax()
-    own = np.flatnonzero(statements[:, 1] == relation)
-    order = own[np.argsort(statements[own, 0], kind="stable")]  # head by head, in the order of time
-    _, first, count = np.unique(statements[order, 0], return_index=True, return_counts=True)
-    place = np.arange(len(order)) - np.repeat(first, count)
-    share = (place + 1) / np.repeat(count, count)
+    secret = graph.is_secret(statements)
+    open_ = np.flatnonzero(~secret)
+    told = statements[open_] if len(open_) else statements[:0]
+    relation = int(np.bincount(told[:, 1], minlength=len(graph.relations)).argmax())
+    own = statements[:, 1] == relation
+    by_head = graph.marks is not None and graph.marks.unit == "head"
+    counted = own & (~secret | by_head)  # whose place in a head's order others may see
+    before, of = _places(statements[:, 0], counted, own)
+    share = (before + 1) / np.maximum(of + ~counted, 1)
+    alone = own & ~counted & (of == 0)
+    share[alone] = 1 - uniform(graph.keys(statements[alone]), seed, "split")
     part = np.zeros(len(statements), np.int8)
-    part[order[share > 1 - valid - test]] = 1
-    part[order[share > 1 - test]] = 2
-    needed = np.unique(statements[:, 2], return_index=True)[1]
-    part[needed] = 0
-    part[order[first]] = 0
+    part[own & (share > 1 - valid - test)] = 1
+    part[own & (share > 1 - test)] = 2
+    part[own & counted & (before == 0)] = 0
+    part[open_[np.unique(told[:, 2], return_index=True)[1]]] = 0
     return _parted(graph, statements, part)
+
+
+def _places(heads: np.ndarray, counted: np.ndarray, own: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """For each of its ``own`` statements how many ``counted`` ones of its head came before, and how many its head has."""
+    before, of = np.zeros(len(heads), np.int64), np.zeros(len(heads), np.int64)
+    order = np.flatnonzero(own)
+    order = order[np.argsort(heads[order], kind="stable")]  # head by head, in the order of time
+    if not len(order):
+        return before, of
+    first = np.flatnonzero(np.r_[True, np.diff(heads[order]) != 0])
+    running = np.cumsum(counted[order])
+    start = np.r_[0, running][first]
+    lengths = np.diff(np.r_[first, len(order)])
+    before[order] = running - counted[order] - np.repeat(start, lengths)
+    of[order] = np.repeat(np.r_[running[first[1:] - 1], running[-1]] - start, lengths)
+    return before, of

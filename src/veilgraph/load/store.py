@@ -124,7 +124,8 @@ def _read_marks(path: Path, splits: dict[str, np.ndarray]) -> Marks | None:
         masks[split] = mask.to_numpy().astype(bool)
         if len(masks[split]) != len(array) or int(masks[split].sum()) != document["confidential"][split]:
             raise ValueError(f"{MARKS} and the marks in {split}.parquet do not agree")
-    return Marks(masks, str(document["unit"]), int(document["per_unit"]), tuple(document["rules"]))
+    decided = tuple(str(line) for line in document.get("decided_from", ()))
+    return Marks(masks, str(document["unit"]), int(document["per_unit"]), tuple(document["rules"]), decided)
 
 
 def _check_ids(graph: Graph, folder: str | Path) -> None:

@@ -28,6 +28,7 @@ TOP = (
     "per_unit",
     "rules",
     "absent",
+    "decided_from",
     "confidential",
 )  # of a rules file; the last is what marks.yaml counts
 KINDS = {
@@ -53,13 +54,17 @@ def mark(
     everything: bool = False,
     unit: str = "statement",
     per_unit: int | None = None,
+    decided_from: Sequence[str] = (),
 ) -> Marks:
     """Marks that make these statements confidential, in every split.
 
     ``relations`` are names or globs; ``types`` mark every statement about an entity of that type; ``statements`` is a
     file (or array of ids) naming them one by one; ``query`` is SPARQL; ``random_share`` is for experiments.
+
+    Reads confidential data: by types told by statements, and by queries, which say so in the marks (``decided_from``, with what the
+    caller adds to it): a promise takes to be public which statements they named. Releases: nothing.
     """
-    graph = load(graph)
+    graph, decided = load(graph), [str(line) for line in decided_from]
     found: list[tuple[dict[str, Any], np.ndarray]] = []
     statements_all = graph.triples
     for name in relations:
@@ -67,11 +72,14 @@ def mark(
     for name in types:
         how, mask = _by_type(graph, statements_all, name)
         found.append(({"type": name, "by": how}, mask))
+        if how.startswith("relation "):
+            decided.append(f"which statements are confidential: the rule «type: {name}» reads statements of {how}")
     if statements is not None:
         where = "given in memory" if isinstance(statements, np.ndarray) else str(statements)
         found.append(({"statements": where}, _by_statements(graph, statements_all, statements)))
     if query is not None:
         found.append(({"query": query}, _by_keys(graph, statements_all, statements_of(graph, query))))
+        decided.append("which statements are confidential: the rule «query» reads any statement")
     if random_share is not None:
         if not isinstance(random_share, float | int) or not 0 <= random_share <= 1:
             raise ConfigError(f"random_share must be a number between 0 and 1, found {random_share!r}")
@@ -95,7 +103,8 @@ def mark(
     joined = np.logical_or.reduce([mask for _, mask in found])
     edges = np.cumsum([len(array) for array in graph.splits.values()])[:-1]
     masks = dict(zip(graph.splits, np.split(joined, edges)))
-    return Marks(masks, unit, cap, tuple(rule for rule, _ in found))
+    kept = tuple(dict.fromkeys(decided))
+    return Marks(masks, unit, cap, tuple(rule for rule, _ in found), kept)
 
 
 def mark_by_rules(
@@ -146,7 +155,10 @@ def mark_by_rules(
     whose = unit if unit is not None else str(document.get("unit", "statement"))
     if per_unit is None and (unit is None or unit == document.get("unit")):
         per_unit = document.get("per_unit")  # (the cap of a file is of its own unit)
-    return mark(graph, unit=whose, per_unit=per_unit, **given)
+    decided = document.get("decided_from") or []
+    if not isinstance(decided, list) or not all(isinstance(line, str) for line in decided):
+        raise ConfigError(f"decided_from is a list of sentences, found {decided!r}")
+    return mark(graph, unit=whose, per_unit=per_unit, decided_from=decided, **given)
 
 
 def absent_relations(graph: Graph, rules: str | Path | Mapping[str, Any]) -> list[str]:
@@ -239,11 +251,6 @@ def may_be_confidential(graph: Graph) -> np.ndarray:
     A rule by relation is public (it is part of the certificate) and says nothing about any statement. Where every rule
     is one, other relations need no noise. Any other kind of rule may touch any relation.
     """
-    marks = graph.marks
-    if marks is None:
+    if graph.marks is None:
         return np.zeros(len(graph.relations), bool)
-    if not marks.rules or any(set(rule) != {"relation"} for rule in marks.rules):
-        return np.ones(len(graph.relations), bool)
-    patterns = [str(rule["relation"]) for rule in marks.rules]
-    names = list(graph.relations)
-    return np.array([any(n == p or fnmatch.fnmatchcase(n, p) for p in patterns) for n in names])
+    return graph.marks.possible(list(graph.relations))

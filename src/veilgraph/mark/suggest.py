@@ -28,6 +28,7 @@ from veilgraph.load import Graph, load
 from veilgraph.mark.rules import matching, unrestricted
 
 LARGEST = 20_000_000  # entries of a product of two steps; larger ones are not followed
+PROPOSED = "that {relation} is confidential: proposed by veil mark suggest, which reads confidential statements"
 PATHS = 400  # of two steps, those over most people first
 
 
@@ -118,13 +119,16 @@ def proposal(graph: Graph, suggestions: Sequence[Suggestion], exposed: int = 1) 
     """The marks as they are plus the rules that close every way which exposes at least so many people."""
     marks = graph.marks
     rules = [dict(rule) for rule in marks.rules] if marks is not None else []
+    decided = list(marks.decided_from) if marks is not None else []
     for suggestion in suggestions:
         if suggestion.exposed - suggestion.by_chance >= exposed and suggestion.rule not in rules:
             rules.append(suggestion.rule)
+            decided.append(PROPOSED.format(**suggestion.rule))
     return {
         "unit": marks.unit if marks is not None else "statement",
         "per_unit": marks.per_unit if marks is not None else 1,
         "rules": rules,
+        **({"decided_from": decided} if decided else {}),
     }
 
 

@@ -17,8 +17,10 @@ from veilgraph.files import read_tensors
 from veilgraph.load import Graph, load
 from veilgraph.load.marks import Marks
 from veilgraph.mark import mark
-from veilgraph.run_files import CERTIFICATE, CONFIG, CURATOR, check_target
+from veilgraph.run_facts import decided_from, unbound
+from veilgraph.run_files import CERTIFICATE, CURATOR, check_target
 from veilgraph.runs import Run
+from veilgraph.train import tuned
 from veilgraph.train.defaults import complete
 from veilgraph.train.loop import CHECKPOINT_SECONDS, Listener
 from veilgraph.train.plan import OrdinaryPlan, refuse
@@ -120,6 +122,7 @@ def begin(
         )
     if config.private and graph.marks is None:
         graph = graph.with_marks(mark(graph, everything=True))
+    tuned.refuse(config, graph)
     public = visible(graph, config)
     if not config.private and not len(public.train):
         raise InputError(
@@ -145,11 +148,12 @@ def begin(
             from veilgraph.train.text import digest
 
             facts |= {**digest(graph, settled), "held_out": int(graph.held_out.sum())}
+        if tuned.said(settled):
+            facts["decided_from"] = [*decided_from(graph), *tuned.said(settled)]
         if in_rounds:  # which may be over before all steps are taken
             facts["in_rounds"] = True
         if one_of_several:
             ledger.charge(non_private("one of several trainings, not to be shown"), "trial")
-        ledger.charge(nothing(), "settings", digest=settled.digest)
         return settled, facts
 
     run = Run.create(out, graph, settle, open_data=regime(config) == "none")
@@ -172,12 +176,12 @@ def resume(
     if run.finished and (run.folder / CERTIFICATE).is_file():
         raise RunError(f"{folder} is finished already: there is nothing to resume.")
     if run.finished:  # stopped between its vectors and its certificate
-        certify(run)
+        certify(run, run.graph(graph))
         return run
-    if not any(line.get("digest") == run.config.digest for line in run.ledger.lines):
+    changed = unbound(run.ledger, run.config, run.facts)
+    if changed:
         raise RunError(
-            f"{run.folder / CONFIG} was changed after the training began: what was paid for is no longer what would be "
-            "done. Undo the change, or train anew."
+            f"{'; '.join(changed)}: what was paid for is no longer what would be done or promised. Undo the change, or train anew."
         )
     if regime(run.config) != "none" and not (run.folder / CURATOR).is_file():
         raise RunError(
@@ -205,7 +209,7 @@ def _finish(run: Run, graph: Graph, listener: Listener | None, seconds: float) -
             checkpoint_seconds=seconds,
         )
         run.write_vectors(state, model)
-        certify(run)
+        certify(run, graph)
     return replace(Run.open(run.folder), held=graph)
 
 

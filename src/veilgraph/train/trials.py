@@ -32,7 +32,7 @@ import yaml
 
 from veilgraph import machine, models
 from veilgraph.account.calibrate import calibrate
-from veilgraph.account.events import Event, gaussian, nothing, selected, together
+from veilgraph.account.events import Event, gaussian, selected, together
 from veilgraph.account.ledger import Ledger
 from veilgraph.certify import certify
 from veilgraph.config import TrainConfig, read_yaml
@@ -42,6 +42,7 @@ from veilgraph.files import append_line, read_lines, write_json, write_text
 from veilgraph.load import Graph
 from veilgraph.mark import mark, unrestricted
 from veilgraph.mark.units import capped, units
+from veilgraph.run_facts import bind
 from veilgraph.run_files import CERTIFICATE, CONFIG, LEDGER, TRACE
 from veilgraph.runs import DELTA, Run
 from veilgraph.train import train
@@ -99,7 +100,7 @@ def tune_privately(
             if report is not None:
                 chosen = {key: settings[key] for key in study["space"]}
                 report({"trial": number, "state": "done", "mrr": None, "score": found, **chosen})
-        return _publish(out, study)
+        return _publish(out, study, graph)
 
 
 def _refuse(graph: Graph, base: TrainConfig) -> None:
@@ -299,7 +300,7 @@ def reciprocal_ranks(run: Run, graph: Graph, rng: np.random.Generator) -> float:
     return float((1 / ranks.rank).sum() / 2)
 
 
-def _publish(out: Path, study: dict[str, Any]) -> dict[str, Any]:
+def _publish(out: Path, study: dict[str, Any], graph: Graph) -> dict[str, Any]:
     """Make the best trial the study's run, under the study's ledger, and forget the others."""
     scores = [score if score is not None else -math.inf for score in study["scores"]]
     if max(scores) == -math.inf:
@@ -320,11 +321,11 @@ def _publish(out: Path, study: dict[str, Any]) -> dict[str, Any]:
     }
     write_text(draft / CONFIG, yaml.safe_dump(document, sort_keys=False, allow_unicode=True))
     run = Run.open(draft)
-    ledger.charge(nothing(), "settings", digest=run.config.digest, score=scores[best])
+    bind(ledger, run.config, run.facts, score=scores[best])
     paid = ledger.spent(run.config.delta or DELTA).epsilon  # all of it before the first step
     for line in read_lines(winner / TRACE):
         append_line(draft / TRACE, {**line, "epsilon": paid})
-    promise = certify(Run.open(draft))
+    promise = certify(Run.open(draft), graph)
     draft.replace(out / RUN)
     _forget(out, study["trials"])
     chosen = {key: getattr(run.config, key) for key in study["space"]}

@@ -25,6 +25,7 @@ from veilgraph.train import complete_config
 from veilgraph.train.loop import Progress
 from veilgraph.train.session import run_training
 from veilgraph.train.trials import tune_privately
+from veilgraph.train.tuned import carried
 
 STUDY = "study.sqlite"
 
@@ -52,7 +53,8 @@ def tune(
     except ImportError:
         raise MissingExtraError("veil tune", "tune") from None
     optuna.logging.set_verbosity(optuna.logging.ERROR)
-    graph = unrestricted(load(graph))
+    loaded = load(graph)
+    graph, found_on = unrestricted(loaded), carried(base, loaded)
     if not len(graph.splits.get("valid", ())):
         raise InputError(
             "tuning needs a validation split: load the graph with --split random, or name one with valid.tsv."
@@ -100,6 +102,7 @@ def tune(
         raise InputError("no trial ended with a usable model: every training diverged. Narrow the settings.")
     best = {**{k: v for k, v in base.as_dict().items() if v is not None}, **study.best_params}
     best.pop("threads", None)
+    best["tuned_on"] = found_on
     write_text(folder / "best.yaml", yaml.safe_dump(best, sort_keys=False))
     return {
         "model": base.model,

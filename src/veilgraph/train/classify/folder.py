@@ -18,13 +18,14 @@ from typing import Any
 import numpy as np
 
 from veilgraph.account import certificate
-from veilgraph.account.events import gaussian, repeated, sampled
+from veilgraph.account.events import gaussian, nothing, repeated, sampled
 from veilgraph.account.ledger import Ledger
 from veilgraph.commitment import commitment, confidential_relations
 from veilgraph.errors import RunError, UsageError, VerificationError
 from veilgraph.files import as_json, read_arrays, read_tensors, write_json, write_tensors, write_text
 from veilgraph.load import Graph
 from veilgraph.load.labels import Labels
+from veilgraph.run_facts import decided_from, digest_of
 from veilgraph.train.classify.config import ClassifyConfig
 from veilgraph.train.classify.guarantees import Outcome, guarantee
 from veilgraph.train.classify.guarantees.base import CURATOR, LEDGER
@@ -48,8 +49,11 @@ def begin(folder: Path, graph: Graph, labels: Labels, config: ClassifyConfig, to
             raise RunError(
                 f"{folder} was begun with other settings, another graph or other labels. Choose another --out."
             )
-        return
-    write_json(path, document)
+    else:
+        write_json(path, document)
+    ledger = Ledger(folder / LEDGER)
+    if not ledger.lines:
+        ledger.charge(nothing(), "settings", facts=digest_of(document))
 
 
 def _facts(graph: Graph, labels: Labels, folder: Path) -> dict[str, Any]:
@@ -66,6 +70,7 @@ def _facts(graph: Graph, labels: Labels, folder: Path) -> dict[str, Any]:
         "commitment": commitment(graph, key.hex()),
         "labels": hmac.new(key, pairs + "\n".join(labels.names).encode(), hashlib.sha256).hexdigest(),
         "may_be_confidential": confidential_relations(graph),
+        "decided_from": decided_from(graph),
     }
 
 
@@ -123,6 +128,8 @@ def _build(folder: Path) -> dict[str, Any]:
     about = _read(folder)
     settings = about["settings"]
     kind, ledger = guarantee(str(settings["guarantee"])), Ledger(folder / LEDGER)
+    if any(line["facts"] != digest_of(about) for line in ledger.lines if "facts" in line):
+        raise VerificationError(f"{folder / CONFIG} was changed: it is not what the training began with.")
     promise = {
         "guarantee": "dp" if ledger.private else "none",
         "mechanism": kind.mechanism,
@@ -132,6 +139,7 @@ def _build(folder: Path) -> dict[str, Any]:
         "settings": f"settings in {CONFIG}",
         "commitment": about["commitment"],
         "may_be_confidential": about["may_be_confidential"],
+        **({"decided_from": about["decided_from"]} if "decided_from" in about else {}),
     }
     return certificate.build(folder, ledger, promise, float(settings["delta"]))
 
