@@ -135,7 +135,9 @@ class TrainConfig:
     )
     threads: int | None = _setting(None, int, "Processor threads; all, if not given.", low=1, high=1024)
     tuned_on: str | None = _setting(
-        None, str, "What these settings were found on, as veil tune writes it into best.yaml; «public» vouches for it."
+        None,
+        str,
+        "What these settings were found on, as veil tune writes it into best.yaml; «public» vouches for it.",
     )
     # --- a graph convolution in front of the scorer ---
     encoder: str | None = _setting(

@@ -68,7 +68,9 @@ def unbound(ledger: Ledger, config: TrainConfig, facts: Mapping[str, Any]) -> li
     if not bound or any(line["digest"] != config.digest for line in bound):
         return [f"{CONFIG} was changed: its settings are not those the training began with"]
     if any(line["facts"] != digest_of(facts) for line in bound if "facts" in line):
-        return [f"{CONFIG} was changed: what it says of the graph (unit, cap, …) is not what the training began with"]
+        return [
+            f"{CONFIG} was changed: what it says of the graph (unit, cap, …) is not what the training began with"
+        ]
     return []
 
 

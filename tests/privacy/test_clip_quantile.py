@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from tests.privacy import private_run
+from tests.privacy.meters import OpenMeter, whole
 from veilgraph.certify import certify, verify
 from veilgraph.errors import BudgetError, VerificationError
 from veilgraph.load import Graph
@@ -23,9 +24,10 @@ def test_quantiles_are_about_right() -> None:
     for scale in (1e-2, 1.0, 50.0):
         norms = scale * rng.lognormal(0, 0.7, 5000)
         for share in (0.2, 0.5, 0.8):
-            found = quantile.quantile(norms, share, source(insecure_seed=1))
+            found = quantile.quantile(norms, share, OpenMeter(source(insecure_seed=1)), whole())
             assert found == pytest.approx(np.quantile(norms, share), rel=0.3)
-    assert quantile.quantile(np.full(3, np.nan), 0.5, source(insecure_seed=0)) == 1.0  # no bin stands out
+    meter = OpenMeter(source(insecure_seed=0))
+    assert quantile.quantile(np.full(3, np.nan), 0.5, meter, whole()) == 1.0  # no bin stands out
 
 
 def test_one_unit_changes_one_bin_by_one() -> None:
@@ -42,7 +44,9 @@ def test_one_unit_changes_one_bin_by_one() -> None:
     for value in (0.0, 1e-9, 1.0, 1e9):
         silent = Silent()
         many = np.concatenate([np.full(1000, 0.5), [value]])
-        assert quantile.quantile(many, 0.5, silent) == quantile.quantile(many[:-1], 0.5, silent)  # type: ignore[arg-type]
+        meter = OpenMeter(silent)  # type: ignore[arg-type]
+        found = [quantile.quantile(norms, 0.5, meter, whole()) for norms in (many, many[:-1])]
+        assert found[0] == found[1]
         assert set(silent.seen) == {len(quantile.EDGES) - 1}
 
 

@@ -10,6 +10,7 @@ import torch
 from scipy import stats
 
 from tests.privacy import QUICK, private_run
+from tests.privacy.meters import OpenMeter, whole
 from veilgraph import models
 from veilgraph.certify import verify
 from veilgraph.config import TrainConfig
@@ -21,7 +22,8 @@ from veilgraph.train import train
 from veilgraph.train.gradients import Rows
 from veilgraph.train.optim import create
 from veilgraph.train.private import gauss, mechanisms
-from veilgraph.train.private.clip import Clip, ClippedSum, merged
+from veilgraph.train.private.clip import Clip, ClippedSum, Votes, merged
+from veilgraph.train.private.measure import Asked
 from veilgraph.train.private.mechanisms import Step, Terms, mechanism_class
 from veilgraph.train.private.mechanisms.base import shrink
 from veilgraph.train.private.plan import TOGETHER
@@ -72,7 +74,7 @@ def test_sampling_is_by_independent_coins() -> None:
     sampler, rng = PoissonSampler(unit_of, 0.3), np.random.default_rng(0)
     sizes, together, alone = [], 0, 0
     for _ in range(4000):
-        chosen, owner = sampler.draw(rng)
+        chosen, owner, _ = sampler.draw(rng)
         units = np.unique(unit_of[chosen])
         assert len(chosen) == 2 * len(units), "a unit is in with all its statements"
         assert (np.diff(owner) >= 0).all()
@@ -95,12 +97,12 @@ def test_empty_batches_still_get_noise() -> None:
     for name in ("dense", "adafest"):
         p = Parameters(torch.zeros(30, 4), torch.zeros(6, 4))
         clip = Clip(1.0)
-        mechanism = mechanism_class(name)(Terms(1.0, 0.1, 3.0, 1, 30), clip, noise)
+        mechanism = mechanism_class(name)(Terms(1.0, 0.1, 3.0, 1, 30), clip, OpenMeter(noise))
         empty = Rows(torch.empty(0, dtype=torch.int64), torch.empty(0, 4))
-        votes = (torch.empty(0, dtype=torch.int64), torch.empty(0, dtype=torch.int64))
+        votes = Votes(torch.empty(0, dtype=torch.int64), torch.empty(0, dtype=torch.int64), 2**0.5)
         total = ClippedSum(empty, empty, 1.0, 0.0, torch.empty(0), votes)
         optimisers = {k: create("sgd", t) for k, t in (("entities", p.entities), ("relations", p.relations))}
-        mechanism.release(p, optimisers, Step(total, torch.tensor([2, 5]), 1.0))
+        mechanism.release(p, optimisers, Step(total, torch.tensor([2, 5]), 1.0, whole()))
         assert (p.relations != 0).all()
         assert (p.entities[[2, 5]] != 0).all()
 
@@ -109,11 +111,11 @@ def released(statements: int, table: str, multiplier: float, expected: float = 4
     """Where one dense step takes tables of zeros; so many units each give 0.5 on the first row."""
     p = Parameters(torch.zeros(20, 4), torch.zeros(5, 4))
     terms = Terms(multiplier, 0.1, expected, 1, 20)
-    mechanism = mechanism_class("dense")(terms, Clip(1.0), gauss.source(insecure_seed=7))
+    mechanism = mechanism_class("dense")(terms, Clip(1.0), OpenMeter(gauss.source(insecure_seed=7)))
     rows = Rows(torch.tensor([0]), torch.full((1, 4), 0.5 * statements))
     total = ClippedSum(rows, rows, 1.0, 0.0, torch.empty(0))
     optimisers = {k: create("sgd", t) for k, t in (("entities", p.entities), ("relations", p.relations))}
-    mechanism.release(p, optimisers, Step(total, torch.empty(0, dtype=torch.int64), 1.0))
+    mechanism.release(p, optimisers, Step(total, torch.empty(0, dtype=torch.int64), 1.0, whole()))
     return torch.as_tensor(getattr(p, table))
 
 
@@ -194,11 +196,11 @@ def test_optimiser_state_depends_on_noisy_gradients_only() -> None:
     for row in (3, 9):
         p = Parameters(torch.zeros(12, 4), torch.zeros(3, 4))
         mechanism = mechanism_class("dense")(
-            Terms(1.0, 1.0, 1.0, 1, 12), Clip(1.0, True, False), gauss.source(insecure_seed=5)
+            Terms(1.0, 1.0, 1.0, 1, 12), Clip(1.0, True, False), OpenMeter(gauss.source(insecure_seed=5))
         )
         optimisers = {"entities": create("adagrad", p.entities)}
         total = ClippedSum(Rows(torch.tensor([row]), torch.ones(1, 4) * 0.4), None, 1.0, 0.0, torch.empty(0))
-        mechanism.release(p, optimisers, Step(total, torch.empty(0, dtype=torch.int64), 0.1))
+        mechanism.release(p, optimisers, Step(total, torch.empty(0, dtype=torch.int64), 0.1, whole()))
         states.append(optimisers["entities"].state["squares"])
     assert all((state > 0).all() for state in states)
 
@@ -251,7 +253,7 @@ def walk(name: str, seed: int, steps: int = 6) -> tuple[torch.Tensor, torch.Tens
     """A few steps whose rows are read in a pattern; the tables after a flush."""
     p = Parameters(torch.zeros(40, 8), torch.zeros(6, 8))
     mechanism = mechanism_class(name)(
-        Terms(1.5, 0.2, 4.0, 1, 40), Clip(0.7), gauss.source(insecure_seed=seed)
+        Terms(1.5, 0.2, 4.0, 1, 40), Clip(0.7), OpenMeter(gauss.source(insecure_seed=seed))
     )
     optimisers = {k: create("sgd", t) for k, t in (("entities", p.entities), ("relations", p.relations))}
     for step in range(steps):
@@ -262,7 +264,7 @@ def walk(name: str, seed: int, steps: int = 6) -> tuple[torch.Tensor, torch.Tens
         entities = merged(into.entities, into.times, (read, 0.05 * torch.ones(len(read), 8), None))
         relations = merged(into.relations, into.times, (relation, torch.ones(1, 8), None))
         total = ClippedSum(entities, relations, 0.7, 0.0, torch.empty(0))
-        mechanism.release(p, optimisers, Step(total, torch.empty(0, dtype=torch.int64), rate))
+        mechanism.release(p, optimisers, Step(total, torch.empty(0, dtype=torch.int64), rate, whole()))
     mechanism.flush(p)
     return p.entities.clone(), p.relations.clone()
 
@@ -330,11 +332,13 @@ def test_every_mechanism_trains_and_says_what_it_promises(name: str, hospital: G
 def test_adafest_by_skipping_equals_adafest_by_coins() -> None:
     """Rows without votes pass with the chance of a Gaussian above the threshold (binomial, p > 1e-6)."""
     terms = Terms(1.0, 0.1, 20.0, 1, 500)
-    mechanism = mechanism_class("adafest")(terms, Clip(1.0), gauss.source(insecure_seed=0))
-    voted, votes = torch.tensor([7, 8]), torch.tensor([10_000, 0])
+    meter = OpenMeter(gauss.source(insecure_seed=0))
+    mechanism = mechanism_class("adafest")(terms, Clip(1.0), meter)
+    votes = Votes(torch.tensor([7, 8]), torch.tensor([10_000, 0]), 2**0.5)
+    noise = meter.measure(Asked(votes.sensitivity, 4.0), token=whole())[0]
     counts = np.zeros(500)
     for _ in range(2000):
-        counts[mechanism.chosen(voted, votes).numpy()] += 1
+        counts[mechanism.chosen(votes, noise).numpy()] += 1
     assert counts[7] == 2000
     chance = 20 / 500
     rest = np.delete(counts, 7)

@@ -14,6 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.privacy import private_run
+from tests.privacy.meters import OpenMeter, whole
 from veilgraph.certify import _build, verify
 from veilgraph.files import write_json
 from veilgraph.load import Graph
@@ -48,7 +49,7 @@ def test_a_step_has_the_noise_of_its_stage(name: str) -> None:
     """Steps with shares 1, ½ and ¼ of the noise: the variances add up. (40,000 numbers: 5 σ is 3.5 %.)"""
     terms, shape = Terms(2.0, 0.5, 4.0, entities=2000), (2000, 20)
     clip = Clip(1.0, True, False, torch.empty(0, dtype=torch.int64))
-    mechanism = mechanism_class(name)(terms, clip, gauss.source(insecure_seed=3))
+    mechanism = mechanism_class(name)(terms, clip, OpenMeter(gauss.source(insecure_seed=3)))
     p = Parameters(torch.zeros(shape), torch.zeros(1, 20))
     empty = Rows(torch.empty(0, dtype=torch.int64), torch.empty(0, 20, dtype=torch.float64))
     optimisers = {"entities": create("sgd", p.entities)}
@@ -56,7 +57,7 @@ def test_a_step_has_the_noise_of_its_stage(name: str) -> None:
         mechanism.factor = factor
         mechanism.into(p, 0.1)
         total = ClippedSum(empty, None, 1.0, 0.0, torch.empty(0), None)
-        mechanism.release(p, optimisers, Step(total, torch.empty(0, dtype=torch.int64), 0.1))
+        mechanism.release(p, optimisers, Step(total, torch.empty(0, dtype=torch.int64), 0.1, whole()))
     mechanism.flush(p)
     wanted = 0.1 * 2.0 / 4.0 * np.sqrt(1 + 0.25 + 0.0625)
     assert float(p.entities.std()) == pytest.approx(wanted, rel=0.035)
@@ -157,11 +158,13 @@ def certify_anyway(run: Run) -> None:
 
 def test_a_small_variance_does_not_vanish_beside_a_large_sum() -> None:
     clip = Clip(1.0, True, False, torch.empty(0, dtype=torch.int64))
-    lazy = mechanism_class("lazy")(Terms(1.0, 0.5, 1.0, entities=3), clip, gauss.source(insecure_seed=0))
-    lazy.clock, lazy.factor = 1000.0, 0.01
+    meter = OpenMeter(gauss.source(insecure_seed=0))
+    lazy = mechanism_class("lazy")(Terms(1.0, 0.5, 1.0, entities=3), clip, meter)
+    lazy.owed.variance, lazy.factor = 1000.0, 0.01  # type: ignore[attr-defined]
     total = ClippedSum(None, None, 1.0, 0.0, torch.empty(0), None)
-    lazy.release(Parameters(torch.zeros(3, 2), torch.zeros(1, 2)), {}, Step(total, torch.empty(0), 2**-17))
-    assert lazy.clock - 1000.0 >= (0.01 * 2**-17) ** 2
+    step = Step(total, torch.empty(0), 2**-17, whole())
+    lazy.release(Parameters(torch.zeros(3, 2), torch.zeros(1, 2)), {}, step)
+    assert lazy.owed.variance - 1000.0 >= (0.01 * 2**-17) ** 2
 
 
 def test_a_client_that_paid_twice_is_certified(hospital: Graph, tmp_path: Path) -> None:

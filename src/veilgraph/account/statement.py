@@ -35,7 +35,8 @@ def statement(document: Mapping[str, Any]) -> str:
     if epsilon == 0:
         return (
             "These vectors were learnt from unrestricted statements alone; no confidential statement was read. They "
-            f"reveal nothing about {who.rpartition(' ')[0]} beyond what the unrestricted statements and the public names reveal.{_decided(document)}"
+            f"reveal nothing about {who.rpartition(' ')[0]} beyond what the unrestricted statements and the public names reveal."
+            f"{_decided(document)}"
         )
     odds = math.exp(min(epsilon, 700))
     return (
@@ -51,7 +52,11 @@ def statement(document: Mapping[str, Any]) -> str:
 def _decided(document: Mapping[str, Any]) -> str:
     """What the promise takes to be public although statements decided it."""
     found = document.get("decided_from", [])
-    return f" It takes to be public, though confidential statements had a part in it: {'; '.join(found)}." if found else ""
+    return (
+        f" It takes to be public, though confidential statements had a part in it: {'; '.join(found)}."
+        if found
+        else ""
+    )
 
 
 def spending(lines: Sequence[Mapping[str, Any]]) -> list[tuple[str, str]]:

@@ -34,7 +34,9 @@ def check(graph: Graph) -> list[Finding]:
         Finding(
             kind, split, int(bad.sum()), _example(graph, graph.splits[split][bad][0]), f"--fix drops {what}"
         )
-        for kind, split, bad, what, _ in _faults(graph, np.ones(len(graph.train), bool), np.zeros(0, np.int64))
+        for kind, split, bad, what, _ in _faults(
+            graph, np.ones(len(graph.train), bool), np.zeros(0, np.int64)
+        )
     ] + _empty_relations(graph)
 
 
@@ -46,7 +48,9 @@ def fix(graph: Graph) -> Graph:
     in ``decided_from``.
     """
     graph = graph.decided("which statements were dropped: mended (--fix) before anything was marked")
-    hidden = np.flatnonzero(graph.marks.possible(list(graph.relations))) if graph.marks is not None else []
+    hidden = np.zeros(0, np.int64)
+    if graph.marks is not None:
+        hidden = np.flatnonzero(graph.marks.possible(list(graph.relations)))
     kept = {split: np.ones(len(array), bool) for split, array in graph.splits.items()}
     for _, split, bad, _, by_others in _faults(graph, ~graph.secret("train"), hidden):
         kept[split] &= ~(bad & ~graph.secret(split)) if by_others else ~bad

@@ -73,7 +73,9 @@ def mark(
         how, mask = _by_type(graph, statements_all, name)
         found.append(({"type": name, "by": how}, mask))
         if how.startswith("relation "):
-            decided.append(f"which statements are confidential: the rule «type: {name}» reads statements of {how}")
+            decided.append(
+                f"which statements are confidential: the rule «type: {name}» reads statements of {how}"
+            )
     if statements is not None:
         where = "given in memory" if isinstance(statements, np.ndarray) else str(statements)
         found.append(({"statements": where}, _by_statements(graph, statements_all, statements)))

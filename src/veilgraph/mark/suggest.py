@@ -28,7 +28,9 @@ from veilgraph.load import Graph, load
 from veilgraph.mark.rules import matching, unrestricted
 
 LARGEST = 20_000_000  # entries of a product of two steps; larger ones are not followed
-PROPOSED = "that {relation} is confidential: proposed by veil mark suggest, which reads confidential statements"
+PROPOSED = (
+    "that {relation} is confidential: proposed by veil mark suggest, which reads confidential statements"
+)
 PATHS = 400  # of two steps, those over most people first
 
 

@@ -21,6 +21,7 @@ from veilgraph.run_files import LEDGER, MARGINALS
 from veilgraph.runs import DELTA
 from veilgraph.train.private.gauss import source
 from veilgraph.train.private.marginals import MOST_ROLES, Counting, release
+from veilgraph.train.private.measure import Meter
 from veilgraph.train.state import TrainingState
 
 WRITTEN = "noisy marginals are written"
@@ -48,26 +49,35 @@ def attach_prior(
     Reads confidential data: counts of statements, in a private run with noise. Releases: the prior, charged first.
     """
     path = folder / MARGINALS if folder is not None else None
+    ledger: Ledger | None = None
     multiplier = (config.prior_noise or 0.0) if config.private else 0.0
     if config.private:
         assert folder is not None
-        _pay(Ledger(folder / LEDGER), config, counting, folder)
+        ledger = Ledger(folder / LEDGER)
+        _pay(ledger, config, counting, folder)
     if path is not None and path.exists():
         prior = Prior.of(read_tensors(path)[0])
     else:
-        noise = source(secure=config.secure_noise, insecure_seed=config.insecure_noise_seed)
         counted = graph if config.private else public.with_marks(None)
-        prior = release(counted, public, counting, multiplier, noise)
+        meter = _meter(ledger, config, counting) if ledger is not None else None
+        prior = release(counted, public, counting, multiplier, meter)
         if config.private and not silent and len(public.train) and not config.private_steps:
             prior = _decisive(prior, graph)
         if path is not None:
             write_tensors(path, prior.tensors())
     if config.private:
-        assert folder is not None
-        _remember(Ledger(folder / LEDGER))
+        assert ledger is not None
+        _remember(ledger)
     for p in (state.parameters, state.average):
         if p is not None:
             p.prior = prior
+
+
+def _meter(ledger: Ledger, config: TrainConfig, counting: Counting) -> Meter:
+    """What one release may draw on: the charge that is on the ledger."""
+    meter = Meter(ledger, source(secure=config.secure_noise, insecure_seed=config.insecure_noise_seed))
+    meter.paid(together(*counting.events(config.prior_noise or 0.0)))
+    return meter
 
 
 def _decisive(prior: Prior, graph: Graph) -> Prior:

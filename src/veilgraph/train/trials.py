@@ -46,7 +46,8 @@ from veilgraph.run_facts import bind
 from veilgraph.run_files import CERTIFICATE, CONFIG, LEDGER, TRACE
 from veilgraph.runs import DELTA, Run
 from veilgraph.train import train
-from veilgraph.train.private.gauss import Noise, source
+from veilgraph.train.private.gauss import source
+from veilgraph.train.private.measure import Asked, Meter
 from veilgraph.train.private.plan import all_steps
 from veilgraph.train.private.setup import (
     COUNT_NOISE,
@@ -90,11 +91,12 @@ def tune_privately(
                 f"{out} is finished: {out / RUN} is the best of its trials. Take another folder for another study."
             )
         study = _begin(graph, base, out, mean)
-        noise = source(secure=base.secure_noise)
+        meter = Meter(Ledger(out / LEDGER), source(secure=base.secure_noise))
         while len(study["scores"]) < study["trials"]:
             number = len(study["scores"])
-            settings = {**study["settings"], **_draw(study["space"], noise.coins())}
-            found = _trial(graph, settings, out / f"{TRIAL}-{number}", study["score_noise"], noise)
+            settings = {**study["settings"], **_draw(study["space"], meter.coins())}
+            meter.paid(study["event"]["of"]["all"][1])  # its score: the study paid for every trial
+            found = _trial(graph, settings, out / f"{TRIAL}-{number}", study["score_noise"], meter)
             study["scores"].append(found)
             _keep(out, study)
             if report is not None:
@@ -261,7 +263,7 @@ def _draw(space: dict[str, Any], rng: np.random.Generator) -> dict[str, Any]:
 
 
 def _trial(
-    graph: Graph, settings: dict[str, Any], folder: Path, multiplier: float, noise: Noise
+    graph: Graph, settings: dict[str, Any], folder: Path, multiplier: float, meter: Meter
 ) -> float | None:
     """Train with these settings and score what comes of it; None if nothing does (a training that diverges, by its loss on
     unrestricted statements). A trial by itself promises nothing, and its ledger says so."""
@@ -270,10 +272,10 @@ def _trial(
         run = train(graph, out=folder, one_of_several=True, **settings)
     except DivergedError:
         return None
-    return noisy_score(run, graph, multiplier, noise)
+    return noisy_score(run, graph, multiplier, meter)
 
 
-def noisy_score(run: Run, graph: Graph, multiplier: float, noise: Noise) -> float:
+def noisy_score(run: Run, graph: Graph, multiplier: float, meter: Meter) -> float:
     """The sum of reciprocal ranks of confidential validation statements, with noise.
 
     Sensitivity: a statement adds at most 1 (the mean of its two sides), a unit at most m, and nothing changes the ranks of
@@ -282,8 +284,8 @@ def noisy_score(run: Run, graph: Graph, multiplier: float, noise: Noise) -> floa
     Reads confidential data: validation statements. Releases: the noisy sum, charged with the study.
     """
     per_unit = graph.marks.per_unit if graph.marks is not None else 1
-    total = reciprocal_ranks(run, graph, noise.coins())
-    return float(total + multiplier * per_unit * noise.normal(1)[0])
+    total = np.array([reciprocal_ranks(run, graph, meter.coins())])
+    return float(meter.measure(Asked(float(per_unit), multiplier))[0].on(total)[0])
 
 
 def reciprocal_ranks(run: Run, graph: Graph, rng: np.random.Generator) -> float:

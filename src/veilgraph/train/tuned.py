@@ -36,10 +36,15 @@ def refuse(config: TrainConfig, graph: Graph) -> None:
     if told != EVERYTHING and not told.startswith(f"{UNRESTRICTED} "):
         raise ConfigError(f"tuned_on is what veil tune writes into best.yaml, or «public»; found {told!r}.")
     if told != tuned_on(graph):
-        found = "every statement of a graph nobody had marked" if told == EVERYTHING else "a graph with other unrestricted statements"
+        found = (
+            "every statement of a graph nobody had marked"
+            if told == EVERYTHING
+            else "a graph with other unrestricted statements"
+        )
         raise PrivacyError(
-            f"these settings were tuned on {found}, so what is confidential now had a part in them, and no ε covers that. Tune again on the "
-            "marked graph (free: unrestricted statements alone), tune with --epsilon (charged), or say --tuned-on public if all of it was."
+            f"these settings were tuned on {found}, so what is confidential now had a part in them, and no ε covers that. "
+            "Tune again on the marked graph (free: unrestricted statements alone), "
+            "tune with --epsilon (charged), or say --tuned-on public if all of it was."
         )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -12,6 +13,7 @@ from veilgraph.files import read_tensors, write_tensors
 from veilgraph.train.classify.config import ClassifyConfig
 from veilgraph.train.classify.guarantees.base import CURATOR, Book
 from veilgraph.train.classify.perceptron import Adam, Perceptron
+from veilgraph.train.private.measure import Asked, Gauss
 from veilgraph.train.private.sample import PoissonSampler
 
 COUNT_NOISE = 20.0  # of the number of labelled entities, which sets the expected batch
@@ -49,26 +51,29 @@ def private_fit(rows: Tensor, truth: Tensor, config: ClassifyConfig, book: Book)
             allowed = steps_left(book.spent, step, config.epsilon or 0.0, config.delta, wanted)
             if not allowed:
                 break
-            book.ledger.charge(repeated(allowed, step), f"{allowed} private steps")
+            book.meter.pay(repeated(allowed, step), f"{allowed} private steps")
             for _ in range(allowed):
-                drawn = torch.from_numpy(sampler.draw(book.noise.coins())[0])
+                chosen, _, token = sampler.draw(book.meter.coins())
+                drawn = torch.from_numpy(chosen)
                 sums = found.gradients(rows[drawn], truth[drawn], config.clip)
-                optimiser.step([_noisy(g, noise * config.clip, book) / expected for g in sums])
+                here = book.meter.measure(Asked(config.clip, noise), token=token)[0]
+                optimiser.step([_noisy(g, here) / expected for g in sums])
             done += allowed
             write_tensors(path, found.tensors, {"steps": str(done), **book.mark})
     return found
 
 
-def _noisy(exact: Tensor, scale: float, book: Book) -> Tensor:
-    wide = exact.double() + torch.from_numpy(book.noise.normal(*exact.shape)) * scale
-    return wide.float()
+def _noisy(exact: Tensor, noise: Gauss) -> Tensor:
+    return (exact.double() + torch.from_numpy(noise.normal(*exact.shape))).float()
 
 
 def _count(exact: int, book: Book) -> float:
     said = book.ledger.found("examples")
     if said is None:
-        book.ledger.charge(gaussian(COUNT_NOISE), "noisy number of labelled entities")
-        found = max(FEWEST, float(exact + COUNT_NOISE * book.noise.normal(1)[0]))
+        noisy = book.meter.release(
+            np.array([exact]), Asked(1.0, COUNT_NOISE), "noisy number of labelled entities"
+        )
+        found = max(FEWEST, float(noisy[0]))
         book.ledger.charge(nothing(), "the number", examples=found)
         return found
     return float(said)

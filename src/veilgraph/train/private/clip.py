@@ -27,6 +27,14 @@ class Clip:
     rows: Tensor | None = None  # the relation rows confidential statements may be about (public); None: any
 
 
+class Votes(NamedTuple):
+    """How many units have each of these entities: changes by at most ``sensitivity`` (L2) with any unit."""
+
+    ids: Tensor
+    counts: Tensor
+    sensitivity: float
+
+
 class ClippedSum(NamedTuple):
     """A sum over units that changes by at most ``sensitivity`` (L2, all rows together) with any one of them."""
 
@@ -35,9 +43,7 @@ class ClippedSum(NamedTuple):
     sensitivity: float
     loss: float  # for the curator: depends on confidential statements without noise
     norms: Tensor  # for the curator, and for tests
-    votes: tuple[Tensor, Tensor] | None = (
-        None  # entities of the units' statements, and how many units have each
-    )
+    votes: Votes | None = None
 
 
 def factors(norms: Tensor, unit: Tensor | None, batch: TripleBatch, clip: Clip) -> Tensor:

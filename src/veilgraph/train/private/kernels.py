@@ -134,15 +134,15 @@ def add_scaled(  # type: ignore[no-untyped-def]
 
 @numba.njit(**_OPTIONS)
 def settle(  # type: ignore[no-untyped-def]
-    table: Floats, waiting: Doubles, seen: Doubles, rows: Ints, clock: float, deviation: float, noise: Doubles
+    table: Floats, waiting: Doubles, seen: Doubles, rows: Ints, variance: float, noise: Doubles
 ) -> None:
-    """table[row] += waiting[row] + deviation · √(clock − seen[row]) · noise, in float64, rounded once."""
+    """table[row] += waiting[row] + √(variance − seen[row]) · noise, in float64, rounded once."""
     for i in numba.prange(rows.shape[0]):
         row = rows[i]
-        scale = deviation * np.sqrt(clock - seen[row])
+        scale = np.sqrt(variance - seen[row])
         for m in range(table.shape[1]):
             value = np.float64(table[row, m]) + waiting[row, m] + scale * noise[i, m]
             table[row, m] = np.float32(value)
         for m in range(table.shape[1]):
             waiting[row, m] = 0
-        seen[row] = clock
+        seen[row] = variance

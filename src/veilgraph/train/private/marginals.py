@@ -30,7 +30,7 @@ from veilgraph.load.graph import Graph
 from veilgraph.mark import may_be_confidential
 from veilgraph.mark.units import capped, units
 from veilgraph.models.prior import Prior
-from veilgraph.train.private.gauss import Noise
+from veilgraph.train.private.measure import Asked, Gauss, Meter, rounded
 from veilgraph.train.private.roles import Roles, weights
 
 WHOLE = 30_000_000  # cells: up to here the table is drawn and kept whole
@@ -71,20 +71,21 @@ class Counting:
         """Whether the table is drawn and kept whole."""
         return 2 * self.relations * self.entities <= WHOLE
 
-    def deviation(self, multiplier: float) -> float:
-        """The standard deviation of the noise on every cell, if all of the budget went there."""
-        return multiplier * math.sqrt(2) * self.per_unit
+    def asked(self, multiplier: float, share: float = 1.0) -> Asked:
+        """A release that takes this share of the budget: a unit changes two cells for each of its statements by one."""
+        return Asked(math.sqrt(2) * self.per_unit, multiplier / math.sqrt(share))
 
     def shares(self, multiplier: float) -> Shares:
         """How the budget is divided: kinds are worth asking for where an entity has more statements than noise."""
-        noise = self.deviation(multiplier) / max(2 * self.units * self.per_unit / self.entities, 1e-9)
+        noise = self.asked(multiplier).deviation / max(2 * self.units * self.per_unit / self.entities, 1e-9)
         if not self.whole or 2 * self.relations > MOST_ROLES:
             return Shares()
         return next((shares for most, shares in SHARES if noise <= most), Shares())
 
     def events(self, multiplier: float) -> list[Event]:
         """The cost of the releases: together as much as one Gaussian of this multiplier."""
-        return [gaussian(multiplier / math.sqrt(share)) for share in self.shares(multiplier) if share]
+        shares = self.shares(multiplier)
+        return [gaussian(self.asked(multiplier, share).multiplier) for share in shares if share]
 
 
 def counting_of(graph: Graph, count: float) -> Counting:
@@ -93,24 +94,24 @@ def counting_of(graph: Graph, count: float) -> Counting:
     return Counting(count, per_unit, len(graph.entities), len(graph.relations))
 
 
-def release(graph: Graph, public: Graph, counting: Counting, multiplier: float, noise: Noise) -> Prior:
-    """The prior of a marked graph; with a multiplier of 0 only what is unrestricted is counted.
+def release(graph: Graph, public: Graph, counting: Counting, multiplier: float, meter: Meter | None) -> Prior:
+    """The prior of a marked graph; without a meter only what is unrestricted is counted.
 
     Reads confidential data: every confidential training statement (at most m of a unit). Releases: the prior, at the
-    cost of ``counting.events(multiplier)``, to be charged before this is called.
+    cost of ``counting.events(multiplier)``, which the meter was paid.
     """
-    secret = graph.train[graph.secret("train")]
-    if len(secret):
-        secret = secret[capped(units(graph), counting.per_unit, noise.coins())]
-    relations, entities, scale = len(graph.relations), len(graph.entities), counting.deviation(multiplier)
+    secret = graph.train[graph.secret("train")] if meter is not None else graph.train[:0]
+    if meter is not None and len(secret):
+        secret = secret[capped(units(graph), counting.per_unit, meter.coins())]
+    relations, entities = len(graph.relations), len(graph.entities)
     if not counting.whole:
-        return _exceeding(secret, public.train, relations, entities, scale, noise)
+        return _exceeding(secret, public.train, relations, entities, counting.asked(multiplier), meter)
     known = np.zeros((2 * relations, entities))
     _count(known.reshape(-1), public.train, relations, entities)
     possible = np.flatnonzero(may_be_confidential(graph))
     table = known
-    if len(possible) and scale:
-        table = _estimated(secret, known, possible, scale, counting.shares(multiplier), noise)
+    if len(possible) and meter is not None:
+        table = _estimated(secret, known, possible, _Releases(counting, multiplier, meter))
     return Prior(relations, entities, torch.from_numpy(np.arcsinh(table)).float())
 
 
@@ -124,8 +125,24 @@ def _count(flat: np.ndarray, statements: np.ndarray, relations: int, entities: i
     flat[cells] += counts
 
 
+@dataclass(frozen=True)
+class _Releases:
+    """The noise of a table's releases, each good for its share of the budget."""
+
+    counting: Counting
+    multiplier: float
+    meter: Meter
+
+    @property
+    def shares(self) -> Shares:
+        return self.counting.shares(self.multiplier)
+
+    def noise(self, share: float) -> Gauss:
+        return self.meter.measure(self.counting.asked(self.multiplier, share))[0]
+
+
 def _estimated(
-    secret: np.ndarray, known: np.ndarray, possible: np.ndarray, scale: float, shares: Shares, noise: Noise
+    secret: np.ndarray, known: np.ndarray, possible: np.ndarray, releases: _Releases
 ) -> np.ndarray:
     """The table of ``known`` counts, in place, noisy and denoised where a confidential statement is possible."""
     relations, entities = len(known) // 2, known.shape[1]
@@ -136,7 +153,7 @@ def _estimated(
     counts = np.zeros_like(known)
     _count(counts.reshape(-1), secret, relations, entities)
     counts = counts[rows]
-    table, deviation = _noisy(counts, scale, shares, noise)
+    table, deviation = _noisy(counts, releases)
     table += known[rows]
     if len(known) > MOST_ROLES:
         known[rows] = _ordered(table, np.zeros_like(table), deviation[:, None])
@@ -147,11 +164,10 @@ def _estimated(
     roles = Roles(measured, np.concatenate([np.ones(len(rows)), np.full(len(others), KNOWN_NOISE)]))
     spread = np.concatenate([deviation, np.full(len(others), level)])
     operator = more = None
-    if shares.roles and roles.factors.shape[1]:
+    if releases.shares.roles and roles.factors.shape[1]:
+        noise = releases.noise(releases.shares.roles)
         direction = roles.directions(spread)[: len(rows)] * weights(table, deviation)[:, None]
-        sums = _role_sums(counts, secret, direction, possible)
-        own = scale / math.sqrt(shares.roles)
-        sums += own * noise.normal(*sums.shape)
+        sums, own = noise.on(_role_sums(counts, secret, direction, possible)), noise.deviation
         sums += direction.T @ known[rows]
         more = np.clip(sums / own, -ROLE_CAP, ROLE_CAP)
         operator = np.hstack([direction.T * deviation / own, np.zeros((len(more), len(others)))])
@@ -160,17 +176,18 @@ def _estimated(
     return known
 
 
-def _noisy(counts: np.ndarray, scale: float, shares: Shares, noise: Noise) -> tuple[np.ndarray, np.ndarray]:
+def _noisy(counts: np.ndarray, releases: _Releases) -> tuple[np.ndarray, np.ndarray]:
     """The counts after the first and the weighted release, joined, and the deviation of each row."""
-    deviation = scale / math.sqrt(shares.first)
-    table = counts + deviation * noise.normal(*counts.shape)
+    first = releases.noise(releases.shares.first)
+    table, deviation = first.on(counts), first.deviation
     single = np.full(len(counts), deviation)
-    if not shares.weighted:
+    if not releases.shares.weighted:
         return table, single
-    again = scale / math.sqrt(shares.weighted) / weights(table, single)
+    second, weight = releases.noise(releases.shares.weighted), weights(table, single)
+    again = second.deviation / weight
     precise = 1 / again**2 / (1 / again**2 + 1 / deviation**2)
     table *= (1 - precise)[:, None]
-    table += precise[:, None] * (counts + again[:, None] * noise.normal(*counts.shape))
+    table += (precise / weight)[:, None] * second.on(counts * weight[:, None])
     return table, 1 / np.sqrt(1 / again**2 + 1 / deviation**2)
 
 
@@ -197,22 +214,25 @@ def _ordered(table: np.ndarray, estimate: np.ndarray, deviation: np.ndarray) -> 
 
 
 def _exceeding(
-    secret: np.ndarray, public: np.ndarray, relations: int, entities: int, scale: float, noise: Noise
+    secret: np.ndarray, public: np.ndarray, relations: int, entities: int, asked: Asked, meter: Meter | None
 ) -> Prior:
     """Only the cells that pass a threshold which empty ones pass with a small chance."""
     from scipy.stats import norm
 
-    total, threshold = 2 * relations * entities, float(scale * norm.isf(LARGE_CHANCE))
     cells, counts = np.unique(_cells(secret, relations, entities), return_counts=True)
-    values = counts + scale * noise.normal(len(cells))
-    coins = noise.coins()
-    lucky = coins.choice(total, int(coins.binomial(total, LARGE_CHANCE)), replace=False, shuffle=False)
-    lucky = lucky[~np.isin(lucky, cells)]
-    uniform = norm.cdf(noise.normal(len(lucky)))
-    drawn = scale * norm.isf(LARGE_CHANCE * uniform)  # a Gaussian, given that it passes
-    cells, values = np.concatenate([cells, lucky]), np.concatenate([values, drawn])
-    keep = values > threshold
-    cells, values = cells[keep], values[keep]
+    values = counts.astype(np.float64)
+    if meter is not None:
+        noise, coins = meter.measure(asked)[0], meter.coins()
+        total, threshold = 2 * relations * entities, noise.deviation * float(norm.isf(LARGE_CHANCE))
+        values = noise.on(values)
+        lucky = coins.choice(total, int(coins.binomial(total, LARGE_CHANCE)), replace=False, shuffle=False)
+        lucky = lucky[~np.isin(lucky, cells)]
+        uniform = norm.cdf(noise.normal(len(lucky)) / noise.deviation)
+        passing = noise.deviation * norm.isf(LARGE_CHANCE * uniform)  # a Gaussian, given that it passes
+        cells = np.concatenate([cells, lucky])
+        values = np.concatenate([values, rounded(passing, noise.deviation)])
+        keep = values > threshold
+        cells, values = cells[keep], values[keep]
     known, exact = np.unique(_cells(public, relations, entities), return_counts=True)
     every, inverse = np.unique(np.concatenate([cells, known]), return_inverse=True)
     summed = np.bincount(inverse, np.concatenate([values, exact]), len(every))

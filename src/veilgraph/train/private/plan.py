@@ -6,6 +6,7 @@ has the shape of ``OrdinaryPlan``: the loop does not know which of them it runs.
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Iterator
 from dataclasses import replace
@@ -33,8 +34,8 @@ from veilgraph.train.gradients import QueryBatch, Rows, TripleBatch
 from veilgraph.train.optim import Optimiser, merge
 from veilgraph.train.plan import Batch, OrdinaryPlan, objective_of
 from veilgraph.train.private import quantile
-from veilgraph.train.private.clip import NOWHERE, Clip, ClippedSum, Into
-from veilgraph.train.private.gauss import Noise
+from veilgraph.train.private.clip import NOWHERE, Clip, ClippedSum, Into, Votes
+from veilgraph.train.private.measure import Meter
 from veilgraph.train.private.mechanisms import Step, Terms, mechanism_class
 from veilgraph.train.private.sample import PoissonSampler, pieces
 from veilgraph.train.private.stages import Stages
@@ -62,18 +63,18 @@ class PrivatePlan:
         streams: Streams,
         ledger: Ledger,
         terms: Terms,
-        noise: Noise,
+        meter: Meter,
         epochs: int,
     ) -> None:
         self.model, self.config, self.streams, self.ledger = model, config, streams, ledger
-        self.terms, self.noise, self.epochs = terms, noise, max(epochs, 1)
+        self.terms, self.meter, self.epochs = terms, meter, max(epochs, 1)
         mechanism = mechanism_class(config.mechanism or "lazy")
         mechanism.refuse(config.private_optimiser or "sgd", terms.shrink)
         tables = config.private_parameters
         self.clip = Clip(
             config.clip or 1.0, tables != "relations", tables != "entities", _relation_rows(graph, config)
         )
-        self.mechanism = mechanism(terms, self.clip, noise)
+        self.mechanism = mechanism(terms, self.clip, meter)
         self.guarantee, self.stages = mechanism.guarantee, Stages.of(config)
         self.ordinary = self._ordinary(public) if len(public.train) else None
         self.objective = (
@@ -81,7 +82,7 @@ class PrivatePlan:
         )
         statements = graph.train[graph.secret("train")]
         unit_of = units(graph)
-        kept = capped(unit_of, terms.per_unit, noise.coins())
+        kept = capped(unit_of, terms.per_unit, meter.coins())
         self.statements = statements[kept].astype(np.int64)
         self.unit_of, self.units = unit_of[kept], terms.expected / terms.rate
         self.sampler = PoissonSampler(self.unit_of, terms.rate)
@@ -187,7 +188,7 @@ class PrivatePlan:
             event = step_event(self.config, self.terms, factor)
             wanted = min(count, self._affordable(event, count, first))
             if wanted:
-                self.ledger.charge(repeated(wanted, event), f"{wanted} private steps ({self.mechanism.name})")
+                self.meter.pay(repeated(wanted, event), f"{wanted} private steps ({self.mechanism.name})")
                 self.paid += wanted
                 if self.left is not None:
                     self.left -= wanted
@@ -234,13 +235,12 @@ class PrivatePlan:
                     f"finding a clip norm would bring ε to {after:.3g}, beyond the budget of {budget:g}. "
                     "Set --clip instead of --clip-quantile, or raise --epsilon."
                 )
-            self.ledger.charge(event, "clip norm: noisy histogram of gradient norms")
             sampler = PoissonSampler(self.unit_of, quantile.rate(self.units))
-            chosen, owner = sampler.draw(self.noise.coins())
+            chosen, owner, token = sampler.draw(self.meter.coins())
             statements = torch.from_numpy(self.statements.take(chosen, 0))
             self.mechanism.catch_up(p, None, None)
             norms = self._sum(p, statements, torch.from_numpy(owner), self._negatives(0), NOWHERE).norms
-            found = quantile.quantile(norms.numpy(), share, self.noise)
+            found = quantile.quantile(norms.numpy(), share, self.meter, token)
             self.ledger.charge(nothing(), "clip norm", clip=found)
         self.clip = replace(self.clip, norm=found)
         self.mechanism.clip = self.clip
@@ -250,7 +250,7 @@ class PrivatePlan:
         self, p: Parameters, optimisers: dict[str, Optimiser], batch: PrivateStep, rate: float
     ) -> float:
         began = time.perf_counter()
-        chosen, owner = self.sampler.draw(self.noise.coins())
+        chosen, owner, token = self.sampler.draw(self.meter.coins())
         wrong = self._negatives(batch.number)
         statements = torch.from_numpy(self.statements.take(chosen, 0))
         relation = statements[:, 1]
@@ -263,7 +263,7 @@ class PrivatePlan:
         total = self._sum(p, statements, torch.from_numpy(owner), wrong, self.mechanism.into(tables, rate))
         summed = time.perf_counter()
         private = {name: optimisers[f"private.{own}"] for name, own in self.moved.items()}
-        self.mechanism.release(tables, private, Step(total, wrong.view(-1), rate))
+        self.mechanism.release(tables, private, Step(total, wrong.view(-1), rate, token))
         ended = time.perf_counter()
         for key, value in (
             ("sample", drawn - began),
@@ -294,7 +294,9 @@ class PrivatePlan:
             batch = TripleBatch(statements[piece], wrong)
             parts.append(self._clipped(p, batch, unit, into))
         tables = self._tables(p)
-        votes = _votes(statements, owner, self.entities) if self.mechanism.wants_votes else None
+        votes = None
+        if self.mechanism.wants_votes:
+            votes = _votes(statements, owner, self.entities, self.terms.per_unit)
         return ClippedSum(
             _joined([part.entities for part in parts], tables.entities) if self.clip.entities else None,
             _joined([part.relations for part in parts], tables.relations) if self.clip.relations else None,
@@ -363,12 +365,13 @@ def _joined(rows: list[Rows | None], table: Tensor) -> Rows:
     return Rows(ids, whole.index_select(0, ids))
 
 
-def _votes(statements: Tensor, owner: Tensor, entities: int) -> tuple[Tensor, Tensor]:
-    """The entities of the units' own statements, and how many units have each."""
+def _votes(statements: Tensor, owner: Tensor, entities: int, per_unit: int) -> Votes:
+    """The entities of the units' own statements, and how many units have each: a unit has at most 2·m, one vote each."""
     pairs = torch.unique(
         torch.cat([owner * entities + statements[:, 0], owner * entities + statements[:, 2]])
     )
-    return torch.unique(pairs % entities, return_counts=True)
+    ids, counts = torch.unique(pairs % entities, return_counts=True)
+    return Votes(ids, counts, math.sqrt(2 * per_unit))
 
 
 def _rows_read(batch: Batch, relations: int, reciprocal: bool) -> tuple[Tensor | None, Tensor | None]:

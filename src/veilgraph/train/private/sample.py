@@ -2,7 +2,37 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
+
+from veilgraph.errors import PrivacyError
+
+
+class Token:
+    """At which rate a batch was drawn: the price of what is released of it follows from it, once."""
+
+    __slots__ = ("rate", "spent")
+
+    def __init__(self, rate: float) -> None:
+        self.rate, self.spent = rate, False
+
+    def spend(self) -> None:
+        """Release something of the batch; refused a second time, because that would have to be paid for again."""
+        if self.spent:
+            raise PrivacyError(
+                "a batch of confidential units was about to be released twice at the price of once. This is a mistake in the "
+                "program, not in the settings: please report it."
+            )
+        self.spent = True
+
+
+class Drawn(NamedTuple):
+    """The statements of the drawn units, unit by unit, the number (0, 1, …) of each one's unit, and the rate."""
+
+    chosen: np.ndarray
+    owner: np.ndarray
+    token: Token
 
 
 class PoissonSampler:
@@ -24,19 +54,20 @@ class PoissonSampler:
     def __len__(self) -> int:
         return len(self.start) - 1
 
-    def draw(self, coins: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
-        """The statements of the drawn units, unit by unit, and the number (0, 1, …) of each one's unit."""
+    def draw(self, coins: np.random.Generator) -> Drawn:
+        """A batch, and the token that says how it was drawn."""
+        token = Token(self.rate)
         units = len(self)
         count = int(coins.binomial(units, self.rate)) if units else 0
         chosen = (
             np.arange(units) if count == units else coins.choice(units, count, replace=False, shuffle=False)
         )
         if len(self.order) == units:  # one statement each
-            return self.order.take(chosen), np.arange(count)
+            return Drawn(self.order.take(chosen), np.arange(count), token)
         lengths = self.start[chosen + 1] - self.start[chosen]
         owner = np.repeat(np.arange(len(chosen)), lengths)
         place = np.arange(len(owner)) - np.repeat(np.cumsum(lengths) - lengths, lengths)
-        return self.order[self.start[chosen][owner] + place], owner
+        return Drawn(self.order[self.start[chosen][owner] + place], owner, token)
 
 
 def pieces(owner: np.ndarray, most: int) -> list[slice]:

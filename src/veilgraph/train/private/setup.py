@@ -27,6 +27,7 @@ from veilgraph.train.priors import check_counts
 from veilgraph.train.private import quantile
 from veilgraph.train.private.gauss import source
 from veilgraph.train.private.marginals import Counting, counting_of
+from veilgraph.train.private.measure import Asked, Meter
 from veilgraph.train.private.mechanisms import Terms, mechanism_class
 from veilgraph.train.private.plan import PrivatePlan, all_steps
 
@@ -87,10 +88,10 @@ def counted_units(graph: Graph, config: TrainConfig, ledger: Ledger) -> float:
     """
     if config.insecure_noise_seed is not None:
         ledger.charge(non_private("the noise was drawn from a given seed"), "insecure noise")
-    ledger.charge(gaussian(COUNT_NOISE), "noisy number of confidential units")
-    noise = source(secure=config.secure_noise, insecure_seed=config.insecure_noise_seed)
-    exact = len(np.unique(units(graph)))
-    return max(FEWEST, float(exact + COUNT_NOISE * noise.normal(1)[0]))
+    meter = Meter(ledger, source(secure=config.secure_noise, insecure_seed=config.insecure_noise_seed))
+    exact = np.array([len(np.unique(units(graph)))])
+    noisy = meter.release(exact, Asked(1.0, COUNT_NOISE), "noisy number of confidential units")
+    return max(FEWEST, float(noisy[0]))
 
 
 def settled_defaults(
@@ -259,7 +260,7 @@ def private_plan(
         secure=config.secure_noise, insecure_seed=config.insecure_noise_seed, threads=config.threads or 1
     )
     terms = terms_of(graph, config, count)
-    given = (graph, public, model, config, streams, ledger, terms, noise, epochs)
+    given = (graph, public, model, config, streams, ledger, terms, Meter(ledger, noise), epochs)
     if described is not None:
         from veilgraph.train.private.text import PrivateTextPlan
 

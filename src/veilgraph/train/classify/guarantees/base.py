@@ -17,7 +17,8 @@ from veilgraph.errors import VerificationError
 from veilgraph.load.labels import Labels
 from veilgraph.train.classify.config import ClassifyConfig
 from veilgraph.train.classify.folds import Folds
-from veilgraph.train.private.gauss import Noise, source
+from veilgraph.train.private.gauss import source
+from veilgraph.train.private.measure import Meter
 
 LEDGER, CURATOR = "ledger.jsonl", "curator"
 
@@ -60,7 +61,7 @@ class Book:
 
     ledger: Ledger
     folder: Path
-    noise: Noise
+    meter: Meter
 
     @classmethod
     def open(cls, folder: Path, config: ClassifyConfig) -> Book:
@@ -69,7 +70,7 @@ class Book:
         if config.insecure_noise_seed is not None:
             ledger.charge(non_private("the noise was drawn from a given seed"), "insecure noise")
         noise = source(secure=config.secure_noise, insecure_seed=config.insecure_noise_seed)
-        return cls(ledger, folder, noise)
+        return cls(ledger, folder, Meter(ledger, noise))
 
     @property
     def mark(self) -> dict[str, str]:

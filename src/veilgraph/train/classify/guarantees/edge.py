@@ -28,6 +28,7 @@ from veilgraph.train.classify.perceptron import fit, standardised
 from veilgraph.train.classify.places import places, unit
 from veilgraph.train.classify.roles import best_view
 from veilgraph.train.classify.spread import Spread
+from veilgraph.train.private.measure import Asked
 
 SUMS = "aggregates.safetensors"
 SENSITIVITY = {"heads": 1.0, "tails": 1.0, "both": math.sqrt(2)}
@@ -99,12 +100,12 @@ class Edge(Guarantee):
             lambda noise: [*before, repeated(wanted, gaussian(noise))], config.epsilon or 0.0, config.delta
         )
         charge = repeated(wanted, gaussian(multiplier))
-        book.ledger.charge(charge, f"{wanted} noisy sums of messages", sums=wanted)
+        book.meter.pay(charge, f"{wanted} noisy sums of messages", sums=wanted)
         out: list[np.ndarray] = []
         for way in config.ways:
             exact = sums_of(sent, task.confidential, task.nodes, way)
-            noise = book.noise.normal(*exact.shape) * (multiplier * SENSITIVITY[way])
-            out.append((exact + noise).astype(np.float32))
+            noise = book.meter.measure(Asked(SENSITIVITY[way], multiplier))[0]
+            out.append(noise.on(exact).astype(np.float32))
             heard = unit(out[-1][:, : sent.shape[1]])
             sent = np.where(np.linalg.norm(sent, axis=1, keepdims=True) > 0, sent, heard)
         facts = {"noise_multiplier": repr(multiplier), **book.mark}

@@ -17,8 +17,8 @@ import torch
 from torch import Tensor
 
 from veilgraph.models.parameters import Parameters
-from veilgraph.train.private.clip import Clip
-from veilgraph.train.private.gauss import Noise
+from veilgraph.train.private.clip import Clip, Votes
+from veilgraph.train.private.measure import Asked, Gauss, Meter
 from veilgraph.train.private.mechanisms.base import Mechanism, Optimisers, Step, Terms
 
 SELECT_RATIO = 4.0  # σ_select = 4 · σ_gradient: choosing rows takes 1/17 of what the step costs
@@ -30,47 +30,41 @@ class AdaFEST(Mechanism):
     name = "adafest"
     wants_votes = True
 
-    def __init__(self, terms: Terms, clip: Clip, noise: Noise) -> None:
-        super().__init__(terms, clip, noise)
+    def __init__(self, terms: Terms, clip: Clip, meter: Meter) -> None:
+        super().__init__(terms, clip, meter)
         self.share = min(0.5, max(1e-9, terms.expected / max(terms.entities, 1)))
 
     @property
-    def threshold(self) -> float:
-        """Of noisy votes; so chosen that as many rows pass by chance as units are expected."""
-        return self.select_deviation * NormalDist().inv_cdf(1 - self.share)
+    def limit(self) -> float:
+        """Of noisy votes, in deviations of their noise; so chosen that as many rows pass by chance as units are expected."""
+        return NormalDist().inv_cdf(1 - self.share)
 
     @property
     def gradient_multiplier(self) -> float:
         """σ_gradient, from 1/σ² = (1 + 1/ratio²)/σ_gradient²."""
         return self.multiplier * math.sqrt(1 + SELECT_RATIO**-2)
 
-    @property
-    def select_deviation(self) -> float:
-        """The standard deviation of the noise on votes."""
-        return SELECT_RATIO * self.gradient_multiplier * math.sqrt(2 * self.terms.per_unit)
-
-    @property
-    def deviation(self) -> float:
-        return self.gradient_multiplier * self.clip.norm
-
-    def chosen(self, voted: Tensor, votes: Tensor) -> Tensor:
-        """The rows that pass, sorted: noisy votes of ``voted``, and rows without votes that pass by chance."""
-        passed = voted[
-            votes + torch.from_numpy(self.noise.normal(len(voted))) * self.select_deviation > self.threshold
-        ]
-        chance = NormalDist().cdf(-self.threshold / self.select_deviation)
-        lucky = _skip(self.noise.coins(), chance, self.terms.entities)
-        lucky = lucky[~np.isin(lucky, voted.numpy())]
+    def chosen(self, votes: Votes, noise: Gauss) -> Tensor:
+        """The rows that pass, sorted: noisy votes, and rows without votes that pass by chance."""
+        drawn = torch.from_numpy(noise.normal(len(votes.ids)))
+        passed = votes.ids[votes.counts + drawn > self.limit * noise.deviation]
+        lucky = _skip(self.meter.coins(), NormalDist().cdf(-self.limit), self.terms.entities)
+        lucky = lucky[~np.isin(lucky, votes.ids.numpy())]
         return torch.unique(torch.cat([passed, torch.from_numpy(lucky)]))
 
     def release(self, p: Parameters, optimisers: Optimisers, step: Step) -> None:
-        total = step.total
+        total, sigma = step.total, self.gradient_multiplier
+        assert total.votes is not None
+        on_sums, on_votes = self.meter.measure(
+            Asked(total.sensitivity, sigma),
+            Asked(total.votes.sensitivity, SELECT_RATIO * sigma),
+            token=step.token,
+        )
         if total.entities is not None:
-            assert total.votes is not None
-            ids = torch.unique(torch.cat([self.chosen(*total.votes), step.negatives]))
-            self.move(p.entities, optimisers["entities"], total.entities, ids, step.rate)
+            ids = torch.unique(torch.cat([self.chosen(total.votes, on_votes), step.negatives]))
+            self.move(p.entities, optimisers["entities"], total.entities, on_sums, ids, step.rate)
         if total.relations is not None:
-            self.move(p.relations, optimisers["relations"], total.relations, None, step.rate)
+            self.move(p.relations, optimisers["relations"], total.relations, on_sums, None, step.rate)
 
 
 def _skip(coins: np.random.Generator, chance: float, count: int) -> np.ndarray:

@@ -16,7 +16,8 @@ from veilgraph.models.parameters import Parameters
 from veilgraph.train.gradients import Rows
 from veilgraph.train.optim import OPTIMISERS, Optimiser
 from veilgraph.train.private.clip import NOWHERE, Clip, ClippedSum, Into
-from veilgraph.train.private.gauss import Noise
+from veilgraph.train.private.measure import Asked, Gauss, Meter
+from veilgraph.train.private.sample import Token
 
 Optimisers = Mapping[str, Optimiser]
 
@@ -34,11 +35,13 @@ class Terms:
 
 
 class Step(NamedTuple):
-    """What a mechanism is given: a clipped sum, the (public) entities every unit was held against, the step size."""
+    """What a mechanism is given: a clipped sum, the (public) entities every unit was held against, the step size, and at
+    which rate the units were drawn."""
 
     total: ClippedSum
     negatives: Tensor
     rate: float
+    token: Token
 
 
 class Mechanism(ABC):
@@ -50,8 +53,8 @@ class Mechanism(ABC):
     wants_votes: ClassVar[bool] = False  # how many units have each entity
     shrinks: ClassVar[bool] = True  # can shrink noisy rows: has them before they are added
 
-    def __init__(self, terms: Terms, clip: Clip, noise: Noise) -> None:
-        self.terms, self.clip, self.noise = terms, clip, noise
+    def __init__(self, terms: Terms, clip: Clip, meter: Meter) -> None:
+        self.terms, self.clip, self.meter = terms, clip, meter
         self.factor = 1.0  # of the noise of the step being taken
 
     @classmethod
@@ -89,27 +92,23 @@ class Mechanism(ABC):
 
     # --- for subclasses -----------------------------------------------------------------------------------------
     @property
-    def deviation(self) -> float:
-        """The standard deviation of the noise on every coordinate of the step's sum."""
-        return self.factor * self.full_deviation
-
-    @property
-    def full_deviation(self) -> float:
-        """The same for a step with all of its noise."""
-        return self.terms.noise_multiplier * self.clip.norm
-
-    @property
     def multiplier(self) -> float:
         """The noise multiplier of the step being taken."""
         return self.factor * self.terms.noise_multiplier
 
-    def move(self, table: Tensor, optimiser: Optimiser, rows: Rows, ids: Tensor | None, rate: float) -> None:
+    def measured(self, step: Step) -> Gauss:
+        """The noise of the step's sum, which is all that the step releases."""
+        return self.meter.measure(Asked(step.total.sensitivity, self.multiplier), token=step.token)[0]
+
+    def move(
+        self, table: Tensor, optimiser: Optimiser, rows: Rows, noise: Gauss, ids: Tensor | None, rate: float
+    ) -> None:
         """Move the rows ``ids`` (those of the sum, or any in order; None: all) by the mean over the expected batch, noise on each of them.
 
         What the sum has on other rows is left out. Sum and noise are added in float64 and rounded once.
         """
         count = len(table) if ids is None else len(ids)
-        out = torch.from_numpy(self.noise.normal(count, table.shape[1])).mul_(self.deviation)
+        out = torch.from_numpy(noise.normal(count, table.shape[1]))
         assert rows.ids is not None
         if ids is None:
             out.index_add_(0, rows.ids, rows.values.double())
@@ -120,7 +119,7 @@ class Mechanism(ABC):
             inside = ids[place] == rows.ids
             out.index_add_(0, place[inside], rows.values[inside].double())
         if self.terms.shrink:
-            shrink(out, self.deviation)
+            shrink(out, noise.deviation)
         optimiser.update(table, ids, out.div_(self.terms.expected).float(), rate)
 
 

@@ -15,6 +15,7 @@ class Dense(Mechanism):
     name = "dense"
 
     def release(self, p: Parameters, optimisers: Optimisers, step: Step) -> None:
+        noise = self.measured(step)
         for name, table in private_tables(p, self.clip).items():
             ids = self.clip.rows if name == "relations" else None
-            self.move(table, optimisers[name], getattr(step.total, name), ids, step.rate)
+            self.move(table, optimisers[name], getattr(step.total, name), noise, ids, step.rate)

@@ -2,8 +2,8 @@
 
 With plain SGD a row is moved by −rate_s · (sum_s + z_s) / expected at every step s. The z_s are Gaussians, independent
 of each other and of the sums, so those of all steps since the row was last read are one Gaussian with variance
-(σ·C/expected)² · Σ (f_s · rate_s)², drawn at once, right before the row is read again — and for all rows when anything
-leaves the trainer (``flush``); f_s is the share of the noise that step s has (``stages.py``). The sums wait with them, in
+Σ (σ_s·C · rate_s/expected)², drawn at once, right before the row is read again — and for all rows when anything
+leaves the trainer (``flush``); σ_s is the noise that step s was measured with. The sums wait with them, in
 float64, and both are added and rounded once: a sum that was rounded to the table's float32 before its noise would differ
 between neighbours by more than its clip. What is released has the distribution of ``dense``; a step costs one draw for
 every row it reads. Step sizes and shares must not depend on confidential data.
@@ -11,15 +11,13 @@ every row it reads. Step sizes and shares must not depend on confidential data.
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 from torch import Tensor
 
 from veilgraph.models.parameters import Parameters
 from veilgraph.train.private import kernels
 from veilgraph.train.private.clip import Clip, Into, distinct
-from veilgraph.train.private.gauss import Noise
+from veilgraph.train.private.measure import Meter
 from veilgraph.train.private.mechanisms.base import Mechanism, Optimisers, Step, Terms, private_tables
 
 
@@ -30,11 +28,9 @@ class Lazy(Mechanism):
     optimisers = ("sgd",)
     shrinks = False
 
-    def __init__(self, terms: Terms, clip: Clip, noise: Noise) -> None:
-        super().__init__(terms, clip, noise)
-        self.clock = (
-            0.0  # Σ (factor · rate)² so far: the variance of the noise a row is due, in units of scale²
-        )
+    def __init__(self, terms: Terms, clip: Clip, meter: Meter) -> None:
+        super().__init__(terms, clip, meter)
+        self.owed = meter.owed()  # the variance so far of the noise that every row is due
         self.seen: dict[str, np.ndarray] = {}  # its value when a row was last moved
         self.sums: dict[str, np.ndarray] = {}  # what waits for it (memory only where rows were read)
 
@@ -42,13 +38,12 @@ class Lazy(Mechanism):
         for name, table in private_tables(p, self.clip).items():
             seen, sums = self._waiting(name, table)
             asked = entities if name == "entities" else relations
-            rows = np.flatnonzero(seen < self.clock) if asked is None else distinct(asked)[0].numpy()
-            scale = self.full_deviation / self.terms.expected
+            rows = np.flatnonzero(seen < self.owed.variance) if asked is None else distinct(asked)[0].numpy()
             piece = max(1, (1 << 22) // table.shape[1])
             for start in range(0, len(rows), piece):
                 part = rows[start : start + piece]
-                drawn = self.noise.normal(len(part), table.shape[1])
-                kernels.settle(table.numpy(), sums, seen, part, self.clock, scale, drawn)
+                drawn = self.owed.standard(len(part), table.shape[1])
+                kernels.settle(table.numpy(), sums, seen, part, self.owed.variance, drawn)
 
     def into(self, p: Parameters, rate: float) -> Into:
         tables = private_tables(p, self.clip)
@@ -59,11 +54,7 @@ class Lazy(Mechanism):
         return Into(entities, relations, -rate / self.terms.expected)
 
     def release(self, p: Parameters, optimisers: Optimisers, step: Step) -> None:
-        due = (self.factor * step.rate) ** 2  # (the sum waits already)
-        later = self.clock + due
-        while later - self.clock < due:  # a small variance must not vanish beside a large sum
-            later = math.nextafter(later, math.inf)
-        self.clock = later
+        self.owed.add(self.measured(step), step.rate / self.terms.expected)  # (the sum waits already)
 
     def _waiting(self, name: str, table: Tensor) -> tuple[np.ndarray, np.ndarray]:
         if name not in self.seen:

@@ -17,6 +17,7 @@ from torch import Tensor
 
 from veilgraph.account.events import Event, failure, gaussian, sampled, together, zcdp
 from veilgraph.models.parameters import Parameters
+from veilgraph.train.private.measure import Asked, Gauss
 from veilgraph.train.private.mechanisms.base import Mechanism, Optimisers, Step, Terms
 
 DELTA_TEST = 1e-12  # of one test
@@ -27,39 +28,49 @@ class Select(Mechanism):
 
     name = "select"
     ratio: ClassVar[float] = 8.0  # σ_r = σ_p = 8 · σ
+    unsound: ClassVar[str | None] = None
     safe: ClassVar[float] = 2.0  # times C: how much a gap may change between neighbours
 
     @classmethod
     def event(cls, terms: Terms) -> Event:
-        sigma = cls.ratio * terms.noise_multiplier
         step = sampled(terms.rate, gaussian(terms.noise_multiplier))
-        return together(step, zcdp(2.25 / (8 * sigma**2) + 2 / sigma**2), failure(DELTA_TEST))
+        return together(step, *cls.choosing(terms.noise_multiplier))
+
+    @classmethod
+    def choosing(cls, multiplier: float) -> list[Event]:
+        """What the choice of rows costs beside the step."""
+        sigma = cls.ratio * multiplier
+        return [zcdp(2.25 / (8 * sigma**2) + 2 / sigma**2), failure(DELTA_TEST)]
 
     def release(self, p: Parameters, optimisers: Optimisers, step: Step) -> None:
         total = step.total
+        asked = Asked(total.sensitivity, self.multiplier)
+        noise = self.meter.measure(
+            asked, token=step.token, also=self.choosing(self.multiplier), unsound=self.unsound
+        )[0]
         if total.entities is not None and total.entities.ids is not None:
             own = ~torch.isin(total.entities.ids, step.negatives)
             norms = torch.zeros(len(p.entities), dtype=torch.float64)
             norms[total.entities.ids[own]] = torch.linalg.vector_norm(total.entities.values[own], dim=1)
-            chosen = self.top(norms)
+            chosen = self.top(norms, noise)
             if chosen is not None:
                 ids = torch.unique(torch.cat([chosen, step.negatives]))
-                self.move(p.entities, optimisers["entities"], total.entities, ids, step.rate)
+                self.move(p.entities, optimisers["entities"], total.entities, noise, ids, step.rate)
         if total.relations is not None:
-            self.move(p.relations, optimisers["relations"], total.relations, None, step.rate)
+            self.move(p.relations, optimisers["relations"], total.relations, noise, None, step.rate)
 
-    def top(self, norms: Tensor) -> Tensor | None:
+    def top(self, norms: Tensor, noise: Gauss) -> Tensor | None:
         """The rows above the largest noisy gap among ranks B … 2B, if the test says that the gap is safe."""
-        sigma = self.ratio * self.multiplier
+        scale = self.ratio * noise.deviation  # (the sensitivity of one row is that of all)
         ordered, index = norms.sort(descending=True)
         first = max(1, round(self.terms.expected))
         last = min(2 * first, len(norms) - 1)
         if first > last:
             return None
         gaps = ordered[first - 1 : last] - ordered[first : last + 1]
-        gumbel = torch.from_numpy(self.noise.coins().gumbel(0, 2 * self.clip.norm * sigma, len(gaps)))
+        gumbel = torch.from_numpy(self.meter.coins().gumbel(0, 2 * scale, len(gaps)))
         at = int((gaps + gumbel).argmax())
-        slack = sigma * self.clip.norm * math.sqrt(2 * math.log(1 / DELTA_TEST))
+        slack = scale * math.sqrt(2 * math.log(1 / DELTA_TEST))
         safe = self.safe * self.clip.norm
-        tested = max(safe, float(gaps[at])) + sigma * self.clip.norm * float(self.noise.normal(1)[0])
+        tested = max(safe, float(gaps[at])) + self.ratio * float(noise.normal(1)[0])
         return index[: first + at].sort().values if tested - slack > safe else None

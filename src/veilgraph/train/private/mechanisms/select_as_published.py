@@ -7,6 +7,8 @@ often as its failure probability, so that entities hardly ever move.
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 from veilgraph.account.events import Event, non_private
 from veilgraph.train.private.mechanisms.base import Terms
 from veilgraph.train.private.mechanisms.select import Select
@@ -17,9 +19,12 @@ class SelectAsPublished(Select):
 
     name = "select-as-published"
     guarantee = "as published, not differentially private"
+    unsound: ClassVar[str | None] = (
+        "selection of rows with constants that do not bound what a statement can change"
+    )
     ratio = 1.0
     safe = 1.0
 
     @classmethod
     def event(cls, terms: Terms) -> Event:
-        return non_private("selection of rows with constants that do not bound what a statement can change")
+        return non_private(cls.unsound or "")

@@ -8,7 +8,10 @@ from __future__ import annotations
 
 from veilgraph.account.events import Event, non_private
 from veilgraph.models.parameters import Parameters
+from veilgraph.train.private.measure import Asked
 from veilgraph.train.private.mechanisms.base import Mechanism, Optimisers, Step, Terms, private_tables
+
+WHY = "noise only on touched rows: which rows moved reveals the statements"
 
 
 class Touched(Mechanism):
@@ -19,9 +22,11 @@ class Touched(Mechanism):
 
     @classmethod
     def event(cls, terms: Terms) -> Event:
-        return non_private("noise only on touched rows: which rows moved reveals the statements")
+        return non_private(WHY)
 
     def release(self, p: Parameters, optimisers: Optimisers, step: Step) -> None:
+        asked = Asked(step.total.sensitivity, self.multiplier)
+        noise = self.meter.measure(asked, token=step.token, unsound=WHY)[0]
         for name, table in private_tables(p, self.clip).items():
             rows = getattr(step.total, name)
-            self.move(table, optimisers[name], rows, rows.ids, step.rate)
+            self.move(table, optimisers[name], rows, noise, rows.ids, step.rate)
