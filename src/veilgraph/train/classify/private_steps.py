@@ -64,7 +64,7 @@ def private_fit(rows: Tensor, truth: Tensor, config: ClassifyConfig, book: Book)
 
 
 def _noisy(exact: Tensor, noise: Gauss) -> Tensor:
-    return (exact.double() + torch.from_numpy(noise.normal(*exact.shape))).float()
+    return (exact.double() + torch.from_numpy(noise.draw(*exact.shape))).float()
 
 
 def _count(exact: int, book: Book) -> float:

@@ -227,7 +227,7 @@ def _exceeding(
         values = noise.on(values)
         lucky = coins.choice(total, int(coins.binomial(total, LARGE_CHANCE)), replace=False, shuffle=False)
         lucky = lucky[~np.isin(lucky, cells)]
-        uniform = norm.cdf(noise.normal(len(lucky)) / noise.deviation)
+        uniform = norm.cdf(noise.draw(len(lucky)) / noise.deviation)
         passing = noise.deviation * norm.isf(LARGE_CHANCE * uniform)  # a Gaussian, given that it passes
         cells = np.concatenate([cells, lucky])
         values = np.concatenate([values, rounded(passing, noise.deviation)])

@@ -64,7 +64,7 @@ class Gauss:
         self.deviation = deviation
         self._noise = noise
 
-    def normal(self, *shape: int) -> np.ndarray:
+    def draw(self, *shape: int) -> np.ndarray:
         """Noise of this deviation, in float64."""
         drawn = self._noise.normal(*shape)
         drawn *= self.deviation
@@ -72,7 +72,7 @@ class Gauss:
 
     def on(self, exact: np.ndarray) -> np.ndarray:
         """The total with its noise, rounded to a public grid: the last bits of a sum of doubles would tell what was added."""
-        return rounded(exact + self.normal(*exact.shape), self.deviation)
+        return rounded(exact + self.draw(*exact.shape), self.deviation)
 
 
 class Owed:

@@ -46,7 +46,7 @@ class AdaFEST(Mechanism):
 
     def chosen(self, votes: Votes, noise: Gauss) -> Tensor:
         """The rows that pass, sorted: noisy votes, and rows without votes that pass by chance."""
-        drawn = torch.from_numpy(noise.normal(len(votes.ids)))
+        drawn = torch.from_numpy(noise.draw(len(votes.ids)))
         passed = votes.ids[votes.counts + drawn > self.limit * noise.deviation]
         lucky = _skip(self.meter.coins(), NormalDist().cdf(-self.limit), self.terms.entities)
         lucky = lucky[~np.isin(lucky, votes.ids.numpy())]

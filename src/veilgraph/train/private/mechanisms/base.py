@@ -108,7 +108,7 @@ class Mechanism(ABC):
         What the sum has on other rows is left out. Sum and noise are added in float64 and rounded once.
         """
         count = len(table) if ids is None else len(ids)
-        out = torch.from_numpy(noise.normal(count, table.shape[1]))
+        out = torch.from_numpy(noise.draw(count, table.shape[1]))
         assert rows.ids is not None
         if ids is None:
             out.index_add_(0, rows.ids, rows.values.double())

@@ -72,5 +72,5 @@ class Select(Mechanism):
         at = int((gaps + gumbel).argmax())
         slack = scale * math.sqrt(2 * math.log(1 / DELTA_TEST))
         safe = self.safe * self.clip.norm
-        tested = max(safe, float(gaps[at])) + self.ratio * float(noise.normal(1)[0])
+        tested = max(safe, float(gaps[at])) + self.ratio * float(noise.draw(1)[0])
         return index[: first + at].sort().values if tested - slack > safe else None
