@@ -39,10 +39,10 @@ class Federation:
             for one in sorted(clients.iterdir())
         ]
 
-    def run(self) -> Server:
+    def run(self, tell: Any = None) -> Server:
         kept.clear()
         grid = LocalGrid(self._answer, self.nodes)  # type: ignore[arg-type]
-        server = Server(grid, self.terms, self.folder / "server", len(self.nodes), waiting=1.0)
+        server = Server(grid, self.terms, self.folder / "server", len(self.nodes), waiting=1.0, tell=tell)
         server.run()
         return server
 

@@ -14,8 +14,9 @@ from flwr.app import Message
 
 from tests.federate.federation import TRAINING, Federation
 from veilgraph.certify import verify
+from veilgraph.cli import main
 from veilgraph.errors import InputError, RunError
-from veilgraph.federate import federate
+from veilgraph.federate import federate, messages
 from veilgraph.federate.coordinator import Coordinator, Refused
 from veilgraph.federate.member import Member
 from veilgraph.federate.messages import pack
@@ -193,3 +194,49 @@ def test_a_client_that_only_names_its_budget_leaves_it_to_the_counts(clients: Pa
     assert found["transe"]["protocols"]["fede"]["mrr"] == pytest.approx(
         found["distmult"]["protocols"]["fede"]["mrr"], rel=0.2
     )
+
+
+def test_a_client_without_steps_is_not_averaged_in(clients: Path, tmp_path: Path) -> None:
+    """It would send rows that nothing was learnt in, and pull to zero those of everybody who holds them."""
+    sent: dict[str, np.ndarray] = {}
+
+    def note(message: Message, reply: Message, name: str) -> Message:
+        if message.metadata.message_type == messages.TRAIN:
+            sent[name] = messages.array(reply, "rows", 1 << 30)
+        return reply
+
+    federation = Federation(clients, tmp_path / "f", change=note, rounds=2)
+    federation.nodes[0]["own"] = json.dumps({"epsilon": 2.0})
+    said: list[str] = []
+    server = federation.run(tell=said.append)
+    assert "client0" in said[0]
+    assert server.idle == {"client0"}
+    assert sent.keys() == {"client1", "client2"}
+    assert [line["came"] for line in federation.trace] == [["client1", "client2"]] * 2
+    done = Coordinator.resume(federation.terms, tmp_path / "f" / "server")
+    assert done is not None
+    assert done.idle == ["client0"]
+    idle, *others = (set(done.seats[f"client{n}"].places.tolist()) for n in range(3))
+    for name, own, other in (("client1", *others), ("client2", *reversed(others))):
+        alone = sorted((own & idle) - other)
+        assert alone
+        places = done.seats[name].places
+        assert (np.diff(places) > 0).all()
+        mine = np.searchsorted(places, alone)
+        np.testing.assert_array_equal(done.table[alone], sent[name][mine])
+
+
+def test_where_nothing_is_exchanged_no_round_is_run(
+    clients: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "f"
+    words = ["federate", "run", str(clients), "--out", str(out), "--rounds", "3", "--model", "transe"]
+    assert main([*words, "--dimension", "8", "--epsilon", "4", "--json"]) == 0
+    told = capsys.readouterr()
+    assert "Nothing is exchanged" in told.err
+    result = json.loads(told.out)
+    assert result["rounds"] == 0
+    assert result["idle"] == ["client0", "client1", "client2"]
+    assert not (out / "server" / "trace.jsonl").exists()
+    assert all(one["epsilon"] <= 4 and one["mrr"] > 0.01 for one in result["clients"])
+    assert all(verify(Run.open(one))["valid"] for one in sorted((out / "clients").iterdir()))

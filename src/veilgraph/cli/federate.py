@@ -130,7 +130,7 @@ def run(options: argparse.Namespace) -> dict[str, Any]:
 
 
 def _run(options: argparse.Namespace, source: list[str]) -> dict[str, Any]:
-    from veilgraph.cli.terminal import RoundProgress
+    from veilgraph.cli.terminal import RoundProgress, note
     from veilgraph.errors import UsageError
     from veilgraph.federate import federate
     from veilgraph.federate.terms import OWN, Terms
@@ -165,6 +165,8 @@ def _run(options: argparse.Namespace, source: list[str]) -> dict[str, Any]:
         )
         over: dict[str, Any] = {}
         for over in trace:
+            if "note" in over:
+                note(over["note"])
             if "round" in over:
                 progress.line(
                     over["round"], options.rounds, f"{len(over['came'])} clients, {over['seconds']:.1f} s"
@@ -183,9 +185,9 @@ def _run(options: argparse.Namespace, source: list[str]) -> dict[str, Any]:
             raise UsageError("who listens to whom? Name --victim and --attacker.")
         ears = {"active": options.active, "every": options.every, "count": options.targets}
         terms |= ears | {"victim": options.victim, "attacker": options.attacker}
-        found = listen(source[0], out=options.out, own=own, listener=progress, **terms)
+        found = listen(source[0], out=options.out, own=own, listener=progress, tell=note, **terms)
     else:
-        found = federate(source[0], out=options.out, own=own, listener=progress, **terms)
+        found = federate(source[0], out=options.out, own=own, listener=progress, tell=note, **terms)
     return {
         **found,
         "defence": options.defence or ("epsilon" if "epsilon" in own else "none"),

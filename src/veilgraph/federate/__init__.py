@@ -44,6 +44,7 @@ def federate(
     out: str | Path,
     own: Mapping[str, Any] | None = None,
     listener: Callable[[Progress], None] | None = None,
+    tell: Callable[[str], None] | None = None,
     app: Any = None,
     **terms: Any,
 ) -> dict[str, Any]:
@@ -51,7 +52,7 @@ def federate(
 
     ``source`` is a folder of graphs, or graphs by name; ``own`` is what every client says about its own data (epsilon, delta,
     mechanism, …), the rest are fields of terms.Terms; ``app`` stands in for the clients' app (attack/federated listens so).
-    An interrupted federation goes on.
+    An interrupted federation goes on. Clients that take no step send nothing and are not averaged in; ``tell`` is told so first.
 
     Reads confidential data: every client's, through its own plan. Releases: what each client's certificate says; the
     figures that are returned are the clients'.
@@ -91,13 +92,11 @@ def federate(
         }
         for name, graph in graphs.items()
     ]
-    server = Server(
-        LocalGrid(app or client_app.app, nodes), agreed, folder / SERVER, len(nodes), listener=listener
-    )
-    server.run()
+    grid = LocalGrid(app or client_app.app, nodes)
+    done = Server(grid, agreed, folder / SERVER, len(nodes), listener=listener, tell=tell).run()
     runs = {name: Run.open(folder / CLIENTS / name) for name in graphs}
     clients = [client_summary(name, _figures(run), run.epsilon, run.guarantee) for name, run in runs.items()]
-    return summary(agreed.strategy, agreed.rounds, clients)
+    return {**summary(agreed.strategy, done.round, clients), "idle": done.idle}
 
 
 def _figures(run: Run) -> dict[str, Any]:

@@ -84,7 +84,7 @@ def hello(message: Message, context: Context) -> Any:
     member = Member.join(str(where["folder"]), str(where["graph"]), terms, secret, own)
     if where.get("together"):
         kept[str(where["folder"])] = member
-    return pack({"tokens": member.tokens}, status="here", name=str(where["name"]))
+    return pack({"tokens": member.tokens}, status="here", name=str(where["name"]), idle=member.idle)
 
 
 @app.train()

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Collection
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -36,6 +37,7 @@ class Seat:
     name: str
     places: np.ndarray  # [rows] in the table
     active: bool = True  # it still trains
+    idle: bool = False  # it never does, and has nothing to send: by public settings
     node: int | None = None  # whose it is
     sent: np.ndarray | None = None  # in this round
     returned: np.ndarray | None = None  # its last rows, where nothing is shared
@@ -56,9 +58,18 @@ class Coordinator:
     # --- who is there --------------------------------------------------------------------------------------------
     @classmethod
     def begin(
-        cls, terms: Terms, folder: Path, members: dict[str, np.ndarray], nodes: dict[str, int] | None = None
+        cls,
+        terms: Terms,
+        folder: Path,
+        members: dict[str, np.ndarray],
+        nodes: dict[str, int] | None = None,
+        idle: Collection[str] = (),
     ) -> Coordinator:
-        """A new federation of these clients, by the tokens of their rows; ``nodes`` says whose each name is."""
+        """A new federation of these clients, by the tokens of their rows; ``nodes`` says whose each name is.
+
+        Clients that are ``idle`` take no step: they are neither asked nor averaged in, where their rows would pull those of others to
+        where nothing was learnt.
+        """
         if not members:
             raise InputError("no client has joined.")
         for name, own in members.items():
@@ -66,7 +77,10 @@ class Coordinator:
         together, place = np.unique(np.concatenate(list(members.values())), axis=0, return_inverse=True)
         ends = np.cumsum([len(own) for own in members.values()])
         places = np.split(place.ravel(), ends[:-1])
-        seats = {name: Seat(name, at, node=(nodes or {}).get(name)) for name, at in zip(members, places)}
+        seats = {
+            name: Seat(name, at, name not in idle, name in idle, (nodes or {}).get(name))
+            for name, at in zip(members, places)
+        }
         made = cls(terms, folder, seats, together)
         made.table = made.first = initial_rows(terms, len(together))
         made.save()
@@ -88,6 +102,7 @@ class Coordinator:
                     name,
                     arrays[f"places.{name}"],
                     about["active"][name],
+                    name in about.get("idle", ()),
                     about["nodes"][name],
                     returned=arrays.get(f"returned.{name}"),
                 )
@@ -120,7 +135,13 @@ class Coordinator:
         write_arrays(self.folder / STATE, arrays)
         active = {name: seat.active for name, seat in self.seats.items()}
         nodes = {name: seat.node for name, seat in self.seats.items()}
-        about = {"terms": self.terms.text(), "round": self.round, "active": active, "nodes": nodes}
+        about = {
+            "terms": self.terms.text(),
+            "round": self.round,
+            "active": active,
+            "idle": self.idle,
+            "nodes": nodes,
+        }
         write_json(self.folder / SEATS, about)
 
     # --- a round --------------------------------------------------------------------------------------------------
@@ -128,6 +149,11 @@ class Coordinator:
     def expected(self) -> list[Seat]:
         """Who is asked to train."""
         return [seat for seat in self.seats.values() if seat.active]
+
+    @property
+    def idle(self) -> list[str]:
+        """Who sends nothing, from the beginning."""
+        return [seat.name for seat in self.seats.values() if seat.idle]
 
     def rows_of(self, name: str) -> np.ndarray:
         """What a client gets: its rows of the table."""
@@ -178,6 +204,19 @@ class Coordinator:
         self.round += 1
         self.save()
         append_line(self.folder / TRACE, {"round": self.round, "came": [seat.name for seat in came], **facts})
+
+
+def nothing_sent(idle: Collection[str], clients: int) -> str | None:
+    """What is said before the first round about clients that take no step; None if all do."""
+    if not idle:
+        return None
+    how = (
+        "takes no step: its promise is kept by noisy counts alone, which stay with it. To learn from others under a promise, "
+        "let clients take steps (--defence dpsgd or adafest), or leave some statements unrestricted."
+    )
+    if len(idle) == clients:
+        return f"Nothing is exchanged, and no round is run: every client {how}"
+    return f"{', '.join(idle)}: sends nothing and is not averaged in, because it {how}"
 
 
 def check_tokens(name: str, own: np.ndarray) -> None:

@@ -7,6 +7,8 @@ Its vocabulary is public by contract (statements are what is protected), and the
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -24,6 +26,7 @@ from veilgraph.federate.strategies import strategy
 from veilgraph.federate.terms import LARGEST, Terms
 from veilgraph.files import write_json
 from veilgraph.load import Graph, load
+from veilgraph.models.parameters import Parameters
 from veilgraph.run_facts import unbound
 from veilgraph.run_files import CONFIG, METRICS
 from veilgraph.runs import Run
@@ -124,6 +127,8 @@ class Member:
         step is taken.
         """
         state, config = self.session.state, self.run.config
+        if self.idle:
+            raise InputError(f"{self.run.folder} takes no step, so it has nothing to send.")
         if self.broken:
             raise RunError(f"{self.run.folder}: a round was not finished. Start the client again.")
         if self.run.finished:
@@ -167,13 +172,29 @@ class Member:
         public = self.session.public
         if self.run.finished or not len(public.splits.get("valid", ())) or isinstance(self.plan, LabelPlan):
             return None
-        kept = self._table.clone()
+        with self.wearing(rows):
+            found = self._judge(public, others, "valid", self.run.config.validation_queries)["shared"]
+        return {"mrr": found["mrr"], "queries": found["queries"]}
+
+    @property
+    def idle(self) -> bool:
+        """Whether it takes no step and has nothing to send: all it promises is in noisy counts. By public settings alone."""
+        return not self.session.learns
+
+    @contextmanager
+    def wearing(self, rows: np.ndarray) -> Iterator[Parameters]:
+        """The client's tables with these shared rows where its own are, for as long as somebody looks."""
+        state = self.session.state.parameters
+        kept = (self._table.clone(), state.entities.clone())
+        anchor = self.plan.anchor if isinstance(self.plan, EncodedPlan) else None
         try:
             self.take(rows)
-            found = self._judge(public, others, "valid", self.run.config.validation_queries)["shared"]
+            yield state
         finally:
-            self._table.copy_(kept)
-        return {"mrr": found["mrr"], "queries": found["queries"]}
+            self._table.copy_(kept[0])
+            state.entities.copy_(kept[1])
+            if isinstance(self.plan, EncodedPlan):
+                self.plan.anchor = anchor
 
     def finish(self, rows: np.ndarray, others: np.ndarray | None = None) -> dict[str, Any]:
         """Write the vectors and the certificate, and measure; figures stay in the folder, and are returned. Once: it is over then.
@@ -214,6 +235,7 @@ class Member:
     def _judge(self, graph: Graph, others: np.ndarray | None, split: str, most: int | None) -> dict[str, Any]:
         if others is not None:
             check_rows(others, (len(others), self._table.shape[1]))
+            others = np.zeros_like(others) if self.idle else others  # (beside tables of zeros)
         return judge(
             self.session.model,
             self.session.state.parameters,

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from veilgraph.errors import InputError, RunError, UsageError
+from veilgraph.federate.coordinator import SEATS, nothing_sent
 from veilgraph.federate.keys import certificates
 from veilgraph.federate.names import read_secret
 from veilgraph.federate.terms import Terms
@@ -129,7 +130,7 @@ def join(
 def run(
     folder: str | Path, terms: Terms, clients: int, *, patience: float = 600.0, waiting: float = 600.0
 ) -> Iterator[dict[str, Any]]:
-    """Have the SuperLink that ``serve`` runs in this folder carry out a federation; yields the trace, line by line."""
+    """Have the SuperLink that ``serve`` runs in this folder carry out a federation; yields who sends nothing, then the trace."""
     place = Path(folder).resolve()
     if not (place / "home" / "config.toml").is_file():
         raise UsageError(
@@ -144,8 +145,13 @@ def run(
     write_text(place / "app" / "pyproject.toml", APP)
     told = _flwr(["run", str(place / "app"), LINK, "--format", "json"], place / "home")
     number = str(told["run-id"])
-    seen, looked = len(read_lines(place / "server" / "trace.jsonl")), time.monotonic()
+    seen, looked, told_idle = len(read_lines(place / "server" / "trace.jsonl")), time.monotonic(), False
     while True:
+        if not told_idle and (place / "server" / SEATS).exists():
+            about, told_idle = json.loads((place / "server" / SEATS).read_text(encoding="utf-8")), True
+            words = nothing_sent(about.get("idle", ()), len(about["active"]))
+            if words is not None:
+                yield {"note": words}
         lines = read_lines(place / "server" / "trace.jsonl")
         yield from lines[seen:]
         seen = len(lines)

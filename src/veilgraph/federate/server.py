@@ -14,7 +14,7 @@ from flwr.serverapp import Grid
 
 from veilgraph.errors import InputError
 from veilgraph.federate import messages
-from veilgraph.federate.coordinator import MOST_ROWS, Coordinator, Refused, check_tokens
+from veilgraph.federate.coordinator import MOST_ROWS, Coordinator, Refused, check_tokens, nothing_sent
 from veilgraph.federate.messages import Unreadable, pack
 from veilgraph.federate.names import WIDTH
 from veilgraph.federate.terms import Terms
@@ -46,8 +46,10 @@ class Server:
     patience: float | None = None  # seconds for a client to answer in a round
     waiting: float = 3600.0  # seconds for clients to come
     listener: Callable[[Progress], None] | None = None
+    tell: Callable[[str], None] | None = None  # is told, before the first round, who sends nothing
     allowed: set[int] | None = None  # nodes that may have a seat; None: any
     seats: dict[int, str] = field(default_factory=dict)  # names by node
+    idle: set[str] = field(default_factory=set)  # who has nothing to send
     refused: dict[str, str] = field(default_factory=dict)  # in this round: who, why
     told: dict[str, dict[str, Any]] = field(default_factory=dict)  # what clients said at the end
 
@@ -55,6 +57,9 @@ class Server:
         """All rounds that are left, then the end. Continues after a crash."""
         coordinator = Coordinator.resume(self.terms, self.folder)
         coordinator = self._begin(coordinator)
+        words = nothing_sent(coordinator.idle, len(coordinator.seats))
+        if words is not None and self.tell is not None:
+            self.tell(words)
         began, first = time.perf_counter(), coordinator.round
         while coordinator.round < self.terms.rounds and coordinator.expected:
             self._round(coordinator)
@@ -86,7 +91,8 @@ class Server:
             time.sleep(LOOK)
         if coordinator is None:
             nodes = {name: node for node, name in self.seats.items()}
-            coordinator = Coordinator.begin(self.terms, self.folder, dict(sorted(joined.items())), nodes)
+            members = dict(sorted(joined.items()))
+            coordinator = Coordinator.begin(self.terms, self.folder, members, nodes, self.idle)
         return coordinator
 
     def _greet(self, coordinator: Coordinator | None) -> dict[str, np.ndarray]:
@@ -98,22 +104,23 @@ class Server:
             new, messages.HELLO, "0", {n: pack({}, terms=self.terms.text()) for n in new}
         ):
             try:
-                name, tokens = self._here(reply)
+                name, tokens, idle = self._here(reply)
                 if name in self.seats.values() and coordinator is None:
                     raise Refused("another client has that name")
                 if coordinator is not None:
                     coordinator.check_again(name, tokens, node)
                 self.seats = {n: seat for n, seat in self.seats.items() if seat != name} | {node: name}
                 found[name] = tokens
+                self.idle = self.idle | {name} if idle else self.idle - {name}
             except (Refused, Unreadable) as error:
                 self.refused[f"node {node}"] = str(error)
         return found
 
-    def _here(self, reply: Message) -> tuple[str, np.ndarray]:
+    def _here(self, reply: Message) -> tuple[str, np.ndarray, bool]:
         said = self._facts(reply, "here")
         tokens, name = messages.array(reply, "tokens", MOST_ROWS * WIDTH), str(said.get("name"))
         check_tokens(name, tokens)
-        return name, tokens
+        return name, tokens, said.get("idle") is True
 
     # --- rounds ---------------------------------------------------------------------------------------------------
     def _round(self, coordinator: Coordinator) -> None:

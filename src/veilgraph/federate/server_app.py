@@ -33,4 +33,5 @@ def run(grid: Grid, given: dict[str, Any]) -> None:
     except VeilError as error:
         write_json(folder / OVER, {"error": str(error)})
         return
-    write_json(folder / OVER, {"rounds": done.round, "clients": server.told, "refused": server.refused})
+    over = {"rounds": done.round, "clients": server.told, "refused": server.refused, "idle": done.idle}
+    write_json(folder / OVER, over)
