@@ -13,11 +13,12 @@ import pytest
 pytest.importorskip("flwr")
 
 from veilgraph.attack.federated import KINDS, federated, listen
-from veilgraph.attack.federated.base import others
 from veilgraph.attack.federated.targets import Targets, plant
+from veilgraph.attack.federated.transcript import others
 from veilgraph.cli import main
 from veilgraph.errors import InputError, UnknownNameError
 from veilgraph.federate.divide import divide
+from veilgraph.federate.strategies import available
 from veilgraph.load import Graph, save
 
 TRAINING = {"model": "transe", "dimension": 32, "batch": 128, "learning_rate": 0.01}
@@ -77,8 +78,11 @@ def test_one_share_is_taken_out_exactly() -> None:
     for holders in (1, 2, 3):
         mean = rows[:holders].mean(0)
         wanted = rows[1:holders].mean(0) if holders > 1 else np.zeros((4, 5))
-        found = others(mean, rows[0], np.full(4, holders))
-        np.testing.assert_allclose(found, wanted, atol=1e-5)
+        for step in (1.0, 0.5, 2.0):  # how far the server goes towards the mean
+            had = rng.normal(size=(4, 5)).astype(np.float32)
+            after = (had + step * (mean - had)).astype(np.float32)
+            found = others(had, rows[0], after, np.full(4, holders), step)
+            np.testing.assert_allclose(found, wanted, atol=1e-5)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -86,14 +90,15 @@ def test_undefended_members_are_found(heard: Path, kind: str) -> None:
     found = federated(heard, kind)
     assert {"kind", "round", "auc", "f1", "tpr@fpr=0.01", "members", "non_members"} <= set(found)
     assert found["members"] == found["non_members"] == 150
-    low = {"server": 0.6, "passive": 0.55, "active": 0.55, "collusion": 0.6}[kind]
+    assert not found["nothing_sent"]
+    low = {"server": 0.6, "passive": 0.55, "active": 0.55, "collusion": 0.6, "published": 0.6}[kind]
     assert found["auc"] > low
     assert found["auc_interval"][0] <= found["auc"] <= found["auc_interval"][1]
     json.dumps(found, allow_nan=False)
 
 
 def test_every_attacker_needs_only_what_it_sees(heard: Path, tmp_path: Path) -> None:
-    wanted = {kind: federated(heard, kind)["auc"] for kind in KINDS}
+    wanted = {kind: federated(heard, kind)["auc"] for kind in KINDS if kind != "published"}
     for kept, gone in (("server", "client"), ("client", "server")):
         folder = tmp_path / kept
         shutil.copytree(heard, folder)
@@ -106,15 +111,76 @@ def test_every_attacker_needs_only_what_it_sees(heard: Path, tmp_path: Path) -> 
                 federated(folder, kind)
 
 
-def test_rows_that_say_nothing_tell_nothing(clients: Path, tmp_path: Path) -> None:
-    """Clients that leave everything to counts send zeros: every attack runs, and is a coin."""
+def test_where_nothing_is_sent_there_is_no_figure(clients: Path, tmp_path: Path) -> None:
+    """Clients that leave everything to counts send nothing: chance would be the answer whatever the defence. Counts are published."""
     terms = {"rounds": 4, "local_epochs": 1, "training": {"model": "transe", "dimension": 8}}
     listen(
         clients, out=tmp_path / "f", victim="client0", attacker="client1", active=True, every=2, count=100,
-        own={"epsilon": 8.0}, **terms,
+        own={"epsilon": 200.0}, **terms,
     )  # fmt: skip
     for kind in KINDS:
-        assert 0.3 < federated(tmp_path / "f", kind)["auc"] < 0.7
+        found = federated(tmp_path / "f", kind)
+        json.dumps(found, allow_nan=False)
+        if kind == "published":
+            assert found["auc_interval"][0] > 0.5  # ε is absurd: what is attacked must be able to tell
+        else:
+            assert found["nothing_sent"]
+            assert found["auc"] is None
+            assert "client0 sent nothing" in found["why"]
+    assert main(["attack", "federated", str(tmp_path / "f"), "--kind", "passive"]) == 0
+
+
+def test_rows_that_stay_as_they_were_are_nothing(clients: Path, tmp_path: Path) -> None:
+    """A client may take private steps that move no shared row: attackers see what everybody was sent."""
+    own = {"epsilon": 50.0, "mechanism": "lazy", "private_parameters": "relations", "prior": "none"}
+    terms = {"rounds": 3, "local_epochs": 1, "training": {"model": "distmult", "dimension": 8}}
+    listen(
+        clients,
+        out=tmp_path / "f",
+        victim="client0",
+        attacker="client1",
+        every=1,
+        count=100,
+        own=own,
+        **terms,
+    )
+    assert "stayed as they were" in federated(tmp_path / "f", "server")["why"]
+
+
+ENCODER = {
+    "model": "distmult",
+    "dimension": 8,
+    "encoder": "kegcn",
+    "encoder_bases": 2,
+    "candidates": "sampled",
+}
+CASES = {
+    "fede, larger steps": ({"server_step": 2.0}, {"server", "passive", "active", "collusion", "published"}),
+    "fede, trimmed": ({"aggregate": "trimmed"}, {"server", "passive", "active", "collusion", "published"}),
+    "fedr": ({"strategy": "fedr"}, {"passive", "active", "collusion", "published"}),
+    "alone": ({"strategy": "alone"}, {"server", "collusion", "published"}),
+    "fedkegcn": (
+        {"strategy": "fedkegcn", "training": ENCODER},
+        {"passive", "active", "collusion", "published"},
+    ),
+    "kegcn-alone": ({"strategy": "kegcn-alone", "training": ENCODER}, {"collusion", "published"}),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_every_strategy_is_attacked(case: str, clients: Path, tmp_path: Path) -> None:
+    """Whoever sees something that a statement can be scored by scores it; who sees nothing says why."""
+    terms, able = CASES[case]
+    settings = {"rounds": 6, "local_epochs": 2, "training": TRAINING, **terms}
+    listen(
+        clients, out=tmp_path / "f", victim="client0", attacker="client1", active=True, every=2, count=200,
+        **settings,
+    )  # fmt: skip
+    for kind in KINDS:
+        found = federated(tmp_path / "f", kind)
+        assert found["nothing_sent"] == (kind not in able), kind
+        assert (found["why"] is None) == (kind in able)
+    assert set(available()) <= {str(one.get("strategy", "fede")) for one, _ in CASES.values()}
 
 
 def test_the_truth_does_not_reach_the_scores(heard: Path, tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ from veilgraph.train import negatives
 from veilgraph.train.gradients import Objective, TripleBatch
 from veilgraph.train.losses import Loss
 from veilgraph.train.private.clip import Clip
+from veilgraph.train.private.pulls import pulls
 from veilgraph.train.private.sums import clipped_sum
 
 ENTITIES, RELATIONS, WIDTH, NEGATIVES = 40, 3, 16, 8
@@ -59,3 +60,52 @@ def test_one_statement_moves_a_sum_by_a_clip_norm_at_most(name: str, norm: int) 
         loss = ("margin", "softplus", "self-adversarial", "softmax")[trial % 4]
         with_it, without = (_total(model, p, rows, wrong, loss) for rows in (triples, triples[:-1]))
         assert float((with_it - without).norm()) <= 1.001  # not so where it is no number
+
+
+MANY = 98_304  # statements: what each adds may be rounded, what all add must not be
+
+
+@pytest.mark.parametrize(("name", "norm"), [("transe", 1), ("transe", 2), ("rotate", 1), ("distmult", 1)])
+@pytest.mark.parametrize("alike", [True, False])
+def test_one_statement_among_very_many_moves_a_sum_by_a_clip_norm_at_most(
+    name: str, norm: int, alike: bool
+) -> None:
+    """The others' rounding must not depend on who else is there: with large rows it once added up to a third of the clip norm."""
+    rng = np.random.default_rng(1)
+    model = models.create(name, WIDTH, norm=norm)
+    entities, relations = model.initialise(ENTITIES, 2 * RELATIONS, rng)
+    far = 3e5 * (entities[:1] if alike else entities) / entities.norm(dim=1, keepdim=True)
+    p = Parameters(far + entities, relations)
+    triples = np.stack([rng.integers(0, n, MANY) for n in (ENTITIES, RELATIONS, ENTITIES)], 1)
+    drawn = negatives.draw_two_sides(rng, 1, NEGATIVES, ENTITIES)
+    wrong = torch.from_numpy(np.stack(np.split(drawn, 2), 1))[0]
+    for loss in ("softplus", "softmax"):
+        whole = _total(model, p, triples, wrong, loss)
+        for left_out in (0, MANY // 2, MANY - 1):
+            without = _total(model, p, np.delete(triples, left_out, 0), wrong, loss)
+            assert float((whole - without).norm()) <= 1.001
+
+
+@pytest.mark.parametrize(
+    ("name", "norm"), [("transe", 1), ("transe", 2), ("rotate", 1), ("complex", 1), ("rescal", 1)]
+)
+def test_what_a_statement_pulls_at_does_not_depend_on_the_others(name: str, norm: int) -> None:
+    """Bit by bit, wherever it stands in its batch: else thousands of small differences would be somebody's."""
+    rng = np.random.default_rng(2)
+    model = models.create(name, 32, norm=norm)
+    entities, relations = model.initialise(ENTITIES, 2 * RELATIONS, rng)
+    p = Parameters(100 * entities, relations)
+    triples = np.stack([rng.integers(0, n, 3000) for n in (ENTITIES, RELATIONS, ENTITIES)], 1)
+    drawn = negatives.draw_two_sides(rng, 1, NEGATIVES, ENTITIES)
+    wrong = torch.from_numpy(np.stack(np.split(drawn, 2), 1))[0]
+    objective = Objective(Loss("softplus", 1.0, 1.0, 0), "none", 0.0, True)
+    kept = np.delete(np.arange(3000), 5)
+    with torch.no_grad():
+        all_, rest = (
+            pulls(model, p, TripleBatch(torch.from_numpy(rows), wrong), None, objective)
+            for rows in (triples, triples[kept])
+        )
+    for own, other in ((all_.head, rest.head), (all_.tail, rest.tail), *zip(all_.relations, rest.relations)):
+        assert int((own[kept] != other).any(1).sum()) <= 8  # (the last few, where vectors end)
+    whole = all_.on_negative.view(2, 3000, -1)[:, kept]
+    assert int((whole != rest.on_negative.view(2, 2999, -1)).any(2).sum()) <= 8

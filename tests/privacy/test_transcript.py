@@ -190,7 +190,8 @@ def test_a_study_draws_what_it_is_charged(unit: str, tmp_path: Path) -> None:
     )
     with transcribed(1.0) as seen:
         tune_privately(marked(unit), base, tmp_path / "study", 1.0)
-    chosen = [e for e in Ledger(tmp_path / "study" / "ledger.jsonl").events if e["event"] == "selected"][0]
+    events = Ledger(tmp_path / "study" / "ledger.jsonl").events
+    chosen = next(event for event in events if event["event"] == "selected")
     paid = [part["noise_multiplier"] for part in chosen["of"]["all"] if part["event"] == "gaussian"]
     score = next(sigma for sigma in paid if sigma != 100.0)
     assert seen.singles[-1] / UNITS[unit] == pytest.approx(score)

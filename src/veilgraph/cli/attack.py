@@ -49,7 +49,9 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         "federated", "what do messages of a federation tell about a client?"
     )
     federation.add_argument(
-        "--kind", default="passive", help="who attacks: server, passive (default), active or collusion"
+        "--kind",
+        default="passive",
+        help="server, passive (default), active or collusion; published: whoever is given the victim's finished run",
     )
     federation.add_argument(
         "--auxiliary", help="true statements for the server (default: the victim's validation split)"
@@ -134,8 +136,14 @@ def show(result: dict[str, Any]) -> None:
 
 
 def _show_federated(result: dict[str, Any]) -> None:
-    from veilgraph.cli.terminal import facts, table
+    from veilgraph.cli.terminal import facts, note, table
 
+    if result["nothing_sent"]:
+        facts(
+            {key: result[key] for key in ("strategy", "members", "non_members")}, f"{result['kind']} attack"
+        )
+        note(f"Nothing was sent that an attack could use: {result['why']}")
+        return
     keys = ("round", "score", "members", "non_members", "best f1 over rounds")
     facts(
         {key: result[key] for key in keys},

@@ -102,7 +102,7 @@ def listening(run: None, graph: Graph, more: Mapping[str, Any]) -> dict[str, Any
         count=more["targets"],
         **more["terms"],
     )
-    kinds = ("active",) if more["active"] else ("server", "passive", "collusion")
+    kinds = ("active",) if more["active"] else ("server", "passive", "collusion", "published")
     return {
         "protocols": found["protocols"],
         "epsilon": found["clients"][0]["epsilon"],

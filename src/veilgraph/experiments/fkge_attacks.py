@@ -13,7 +13,7 @@ from veilgraph.experiments.job import Job
 from veilgraph.load import Graph
 from veilgraph.report.page import lines
 
-KINDS = ("passive", "active", "server", "collusion")
+KINDS = ("passive", "active", "server", "collusion", "published")
 ROUNDS, LOCAL = 10, 3
 QUICKLY = 0.02  # step size of distances: ten rounds are few, and attackers hear of what was learnt
 EVERY = {False: 2, True: 5}  # rounds between looks, and between reversed tails (the paper's)
@@ -101,9 +101,11 @@ class Attacks(Experiment):
 def _figures(same: Sequence[Mapping[str, Any]], kind: str) -> Row:
     row: Row = {}
     found = [one["attacks"][kind] for one in same]
+    row["sent"] = "nothing" if any(one["nothing_sent"] for one in found) else "rows"
     for key in ("auc", "f1", "best f1 over rounds", "tpr@fpr=0.01"):
-        values = [float(one[key]) for one in found]
-        row[key], row[f"{key} ±"] = mean(values), interval(values)
+        values = [float(one[key]) for one in found if not one["nothing_sent"]]
+        row[key] = mean(values) if values else None
+        row[f"{key} ±"] = interval(values) if values else None
     row["mrr fede"] = mean([float(one["protocols"]["fede"]["mrr"]) for one in same])
     spent = [one["epsilon"] for one in same]
     row["epsilon"] = None if any(value is None for value in spent) else max(spent)
@@ -154,7 +156,7 @@ class Defended(Attacks):
             f"{model}, {defence}": [
                 (row["mrr fede"], row["auc"])
                 for row in rows
-                if (row["model"], row["defence"]) == (model, defence)
+                if (row["model"], row["defence"]) == (model, defence) and row["auc"] is not None
             ]
             for model, defence in dict.fromkeys((row["model"], row["defence"]) for row in rows)
         }

@@ -282,6 +282,11 @@ def _check_again(run: Run, terms: Terms, own: dict[str, Any] | None) -> None:
         raise RunError(f"{folder}: {'; '.join(changed)}. Undo the change, or join anew.")
 
 
+def terms_of(folder: Path) -> Terms:
+    """What the federation agreed on that a client's folder belongs to."""
+    return _read(folder)[0]
+
+
 def _read(folder: Path) -> tuple[Terms, dict[str, Any]]:
     try:
         found = json.loads((folder / MEMBER).read_text(encoding="utf-8"))

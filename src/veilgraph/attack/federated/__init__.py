@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 
 from veilgraph.attack.membership.curve import auc, measure
-from veilgraph.errors import InputError, MissingExtraError, UnknownNameError, UsageError
+from veilgraph.errors import InputError, MissingExtraError, UnknownNameError
 
-KINDS = ("server", "passive", "active", "collusion")
+KINDS = ("server", "passive", "active", "collusion", "published")
 
 
 def listen(
@@ -27,9 +27,13 @@ def listen(
     seed: int = 0,
     own: dict[str, Any] | None = None,
     listener: Callable[[Any], None] | None = None,
+    tell: Callable[[str], None] | None = None,
     **terms: Any,
 ) -> dict[str, Any]:
     """A federation in one process that attackers listen to: as ``federate``, with targets planted in the victim's graph.
+
+    Any strategy, aggregate and server step. (A trimmed mean is read as a mean: where three clients or more hold a row the attacker then
+    takes out a little too much, as it would have to.)
 
     Reads confidential data: every client's. Releases: nothing; a transcript is for the researcher.
     """
@@ -41,11 +45,6 @@ def listen(
     from veilgraph.federate import federate, graphs_of
     from veilgraph.load import load, save
 
-    plain = {"strategy": "fede", "aggregate": "mean", "server_step": 1.0}
-    if any(terms.get(name, value) != value for name, value in plain.items()):
-        raise UsageError(
-            "attacks are on entity rows that are plainly averaged: strategy fede, aggregate mean, server step 1."
-        )
     folder, paths = Path(out), graphs_of(source)
     planted = folder / "planted" / victim
     if not (folder / TARGETS).exists():
@@ -57,7 +56,14 @@ def listen(
     targets = Targets.read(folder)
     app = Listener(folder, targets, every=every, active=active)
     return federate(
-        {**paths, victim: planted}, out=folder, own=own, listener=listener, app=app, seed=seed, **terms
+        {**paths, victim: planted},
+        out=folder,
+        own=own,
+        listener=listener,
+        tell=tell,
+        app=app,
+        seed=seed,
+        **terms,
     )
 
 
@@ -66,39 +72,77 @@ def federated(folder: str | Path, kind: str, *, auxiliary: Any = None, seed: int
 
     Half of the targets calibrate: they choose round, score and threshold, and are not counted; then the halves change places.
     ``best f1 over rounds`` is what the paper reports: the best of all rounds, chosen by the result itself. ``auxiliary`` are true
-    statements for the server (a graph; default: the victim's validation split).
+    statements for the server (a graph; default: the victim's validation split). ``published`` is about the victim's finished run.
+
+    Where the victim sends nothing, or nothing that tells its statements apart, ``nothing_sent`` is true and ``why`` says so: there is no
+    figure, because an AUC of constants would be chance whatever the defence.
 
     Reads confidential data: the truth about the targets, to judge. Releases: nothing; for the researcher.
     """
     from veilgraph.attack.federated.active import Active
     from veilgraph.attack.federated.collusion import Collusion
     from veilgraph.attack.federated.passive import Passive
+    from veilgraph.attack.federated.published import Published
     from veilgraph.attack.federated.server import Server
 
-    attacks = {one.name: one for one in (Server(), Passive(), Active(), Collusion())}
+    attacks = {one.name: one for one in (Server(), Passive(), Active(), Collusion(), Published())}
     if kind not in attacks:
         raise UnknownNameError("attack on a federation", kind, list(attacks))
     scene, attack = _scene(Path(folder), auxiliary), attacks[kind]
+    counted = {
+        "kind": kind,
+        "strategy": scene.strategy.name,
+        "members": int(scene.targets.member.sum()),
+        "non_members": int((~scene.targets.member).sum()),
+    }
+    if kind != "published" and scene.silent:
+        why = (
+            "it takes no step, and its promise is kept by counts"
+            if scene.idle
+            else "its rows stayed as they were"
+        )
+        return counted | _nothing(
+            f"{scene.targets.victim} sent nothing: {why}. Ask what it publishes: --kind published"
+        )
+    blind = attack.blind(scene)
+    if blind is not None:
+        return counted | _nothing(f"under strategy {scene.strategy.name} {blind}")
     rows: list[dict[str, Any]] = []
     every: dict[str, np.ndarray] = {}
-    for number in scene.rounds(attack.sees):
-        scores = attack.scores(scene, number)
-        if scores is not None:
+    looked = 0
+    for number in attack.rounds(scene):
+        found = attack.scores(scene, number) or {}
+        looked += len(found)
+        scores = {
+            name: score for name, score in found.items() if np.isfinite(score).all() and np.ptp(score) > 0
+        }
+        if scores:
             rows.append({"round": number, **_judged(scores, scene.targets.member, seed)})
             every |= {f"{name}, round {number}": score for name, score in scores.items()}
+    if looked and not rows:
+        return counted | _nothing("what this attacker sees is the same for every target")
     if not rows:
         hint = " Listen with --active." if kind == "active" else ""
         raise InputError(f"{folder}: the transcript holds no round for the {kind} attack.{hint}")
     best = _judged(every, scene.targets.member, seed)
     return {
-        "kind": kind,
+        **counted,
+        "nothing_sent": False,
+        "why": None,
         "round": int(str(best["score"]).rpartition(" ")[2]),  # of the second half; the score names both
         **best,
         "best f1 over rounds": max(row["f1"] for row in rows),
-        "members": int(scene.targets.member.sum()),
-        "non_members": int((~scene.targets.member).sum()),
         "rounds": rows,
     }
+
+
+FIGURES = ("auc", "auc_interval", "tpr@fpr=0.01", "tpr@fpr=0.01_interval")
+
+
+def _nothing(why: str) -> dict[str, Any]:
+    """Where there is nothing to decide by."""
+    keys = ("round", *FIGURES, "f1", "score", "best f1 over rounds")
+    return {"nothing_sent": True, "why": f"{why}.", **dict.fromkeys(keys), "rounds": []}
 
 
 def _scene(folder: Path, auxiliary: Any) -> Any:
@@ -106,13 +150,16 @@ def _scene(folder: Path, auxiliary: Any) -> Any:
     from veilgraph.attack.federated.base import Scene
     from veilgraph.attack.federated.targets import Targets
     from veilgraph.federate import CLIENTS, SECRET
+    from veilgraph.federate.member import terms_of
     from veilgraph.federate.names import read_secret, tokens
+    from veilgraph.federate.strategies import strategy
     from veilgraph.load import load
     from veilgraph.runs import Run
 
     targets = Targets.read(folder)
     attacker = Run.open(folder / CLIENTS / targets.attacker)
     victim = Run.open(folder / CLIENTS / targets.victim)
+    shares = strategy(terms_of(attacker.folder).strategy)
     names = attacker.relations.ids(relation for _, relation, _ in targets.statements)
     order = np.argsort(np.lexsort(tokens(list(victim.entities), read_secret(folder / SECRET)).T[::-1]))
     places = order[np.stack([victim.entities.ids(one[i] for one in targets.statements) for i in (0, 2)], 1)]
@@ -128,7 +175,7 @@ def _scene(folder: Path, auxiliary: Any) -> Any:
     )
     known = (heads >= 0) & (kinds >= 0) & (tails >= 0)
     true = list(zip(order[heads[known]].tolist(), kinds[known].tolist(), order[tails[known]].tolist()))
-    scene = Scene(folder / "transcript", attacker.model, targets, names, places, False, true)
+    scene = Scene(folder / "transcript", attacker.model, targets, names, places, victim, shares, False, true)
     seen = (scene.seen("client", number) for number in scene.rounds("client"))
     return replace(scene, hostile=any(reversed_tails(one) for one in seen if one is not None))
 
@@ -152,9 +199,8 @@ def _judged(scores: dict[str, np.ndarray], member: np.ndarray, seed: int) -> dic
     whole = measure(ranks, member, seed)
     hit = int((guess & member).sum())
     f1 = 2 * hit / max(int(guess.sum()) + int(member.sum()), 1)
-    keys = ("auc", "auc_interval", "tpr@fpr=0.01", "tpr@fpr=0.01_interval")
     return {
-        **{key: whole[key] for key in keys},
+        **{key: whole[key] for key in FIGURES},
         "f1": f1,
         "score": " / ".join(dict.fromkeys(chosen)),
     }

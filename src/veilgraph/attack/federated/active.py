@@ -1,4 +1,4 @@
-"""Client, active: sends the tails of the targets reversed, and asks which of them the others put back in place."""
+"""Client, active: sends reversed what the targets hang on, and asks which of them the others put back in place."""
 
 from __future__ import annotations
 
@@ -16,6 +16,9 @@ class Active(Attack):
 
     name = "active"
     sees = "client"
+
+    def blind(self, scene: Scene) -> str | None:
+        return Passive().blind(scene)
 
     def scores(self, scene: Scene, number: int) -> dict[str, np.ndarray] | None:
         sent, after, last = (scene.seen("client", number + i) for i in range(3))

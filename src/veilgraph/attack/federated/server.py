@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from veilgraph.attack.federated.base import Attack, Scene
+from veilgraph.attack.federated.base import Attack, Scene, Three
 from veilgraph.attack.federated.places import Pair, distances
 
 
@@ -19,12 +19,20 @@ class Server(Attack):
     name = "server"
     sees = "server"
 
+    def blind(self, scene: Scene) -> str | None:
+        return (
+            None
+            if scene.strategy.shares_entities
+            else "the server sees no entity's row, and has none of its own to score a statement with"
+        )
+
     def scores(self, scene: Scene, number: int) -> dict[str, np.ndarray] | None:
         found = scene.seen("server", number)
         if found is None:
             return None
         at, rows = scene.places, found["rows"]
-        scores = {"agreement": scene.agreement(rows[at[:, 0]], rows[at[:, 1]])}
+        ends = Three(rows[at[:, 0]], np.empty((len(at), 0)), rows[at[:, 1]])
+        scores = {"agreement": scene.agreement(ends, own=False)}
         now, before = (self._distances(scene, found[name]) for name in ("rows", "sent"))
         if now is None or before is None:
             return scores

@@ -1,4 +1,9 @@
-"""What every statement of a batch pulls at, before anything is clipped: shared by sums on tables and on projections."""
+"""What every statement of a batch pulls at, before anything is clipped: shared by sums on tables and on projections.
+
+A statement's gradient is computed from its own rows and the shared negatives alone, in the same order of operations wherever it
+stands in its batch (tests/privacy/test_hostile_tables.py compares bit by bit): neighbouring graphs differ by one gradient, not
+by everybody's rounding.
+"""
 
 from __future__ import annotations
 
@@ -31,11 +36,15 @@ class Pulls(NamedTuple):
     table: Tensor  # [sides, 2b / sides, k] what a similarity needs of its scores again
 
     def on_candidates(self, model: Model) -> Tensor:
-        """``[sides · k, w]``: what the negatives are pulled by, with the numbers as they are now."""
+        """``[sides · k, w]`` float64: what the negatives are pulled by, with the numbers as they are now.
+
+        Here statements are added up, and in single precision one more of them would change how the sums of all others are rounded: with
+        large rows that lie close together, and a hundred thousand statements, by more than a clip norm.
+        """
         sides, k, width = self.negatives.shape
         chunked, weights = self.query.view(sides, -1, width), self.on_negative.view(sides, -1, k)
-        found = model.similarity.pull_candidates(chunked, self.negatives, weights, self.table)
-        return found.reshape(sides * k, width)
+        wide = (part.double() for part in (chunked, self.negatives, weights, self.table))
+        return model.similarity.pull_candidates(*wide).reshape(sides * k, width)
 
 
 def pulls(
