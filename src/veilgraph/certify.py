@@ -97,9 +97,7 @@ def _uncharged(run: Run) -> list[str]:
     stages = [stage["of"] for stage in all_steps(config, terms)]
     if any(event["of"] not in stages for event in taken):
         reasons.append("the ledger's private steps are not those of config.yaml")
-    due = (
-        run.ledger.found("steps") if run.facts.get("in_rounds") else None
-    )  # rounds may be over before all are taken
+    due = run.ledger.found("steps") if _may_end_early(run) else None
     wanted = all_steps(config, terms, int(due) if isinstance(due, int) else None)
     for step in stages:  # (stages with little between them may cost the same)
         paid, asked = (sum(int(e["times"]) for e in events if e["of"] == step) for events in (taken, wanted))
@@ -113,6 +111,13 @@ def _uncharged(run: Run) -> list[str]:
         )
         break
     return reasons
+
+
+def _may_end_early(run: Run) -> bool:
+    """Whether public settings allow an end before all private steps are taken: rounds that are over, validation that stalls."""
+    config = run.config
+    stalls = bool(config.patience and config.validate_every) and config.order == "interleaved"
+    return bool(run.facts.get("in_rounds")) or stalls
 
 
 def _trials(run: Run) -> list[str]:

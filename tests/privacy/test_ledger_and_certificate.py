@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,7 @@ from veilgraph.errors import BudgetError, PrivacyError, RunError, VerificationEr
 from veilgraph.files import as_json, read_tensors
 from veilgraph.load import Graph, save
 from veilgraph.mark import mark
+from veilgraph.run_facts import bind
 from veilgraph.runs import Run
 from veilgraph.train import resume, train
 from veilgraph.train.loop import Progress
@@ -294,3 +296,76 @@ def test_unrestricted_first_takes_all_its_steps(hospital: Graph, tmp_path: Path)
     run = private_run(graph, tmp_path / "run", order="unrestricted-first", private_steps=10, epochs=4)
     assert sum(e["times"] for e in run.ledger.events if e["event"] == "repeated") == 10
     assert run.trace[-1]["steps"] >= 10
+
+
+# --- a promise about somebody else ---------------------------------------------------------------------------------
+FORGED = {
+    "unit": ("unit: statement", "unit: head"),
+    "per_unit": ("per_unit: 1", "per_unit: 9"),
+    "may_be_confidential": ("- hasDiagnosis\n", ""),
+    "decided_from": ("decided_from: []", "decided_from: ['nothing that matters']"),
+    "units": ("units: ", "units: 9"),
+}
+
+
+@pytest.mark.parametrize("fact", FORGED)
+def test_a_promise_cannot_be_changed_between_a_kill_and_its_end(
+    fact: str, hospital: Graph, tmp_path: Path
+) -> None:
+    """The certificate would speak of patients where statements were counted: every fact is on the ledger before the first step."""
+    clean = replace(hospital, extra={})
+    graph = clean.with_marks(mark(clean, relations=["hasDiagnosis", "takes"]))
+    interrupted(graph, tmp_path / "run")
+    path = tmp_path / "run" / "config.yaml"
+    text = path.read_text(encoding="utf-8")
+    was, said = FORGED[fact]
+    assert was in text
+    path.write_text(text.replace(was, said, 1), encoding="utf-8")
+    with pytest.raises(RunError, match="was changed"):
+        resume(tmp_path / "run", graph=graph)
+    path.write_text(text, encoding="utf-8")
+    run = resume(tmp_path / "run", graph=graph)
+    assert verify(run, graph)["valid"]
+    path.write_text(text.replace(was, said, 1), encoding="utf-8")
+    forged = Run.open(run.folder)
+    with pytest.raises(VerificationError):
+        certify(forged, graph)
+    (run.folder / "certificate.json").write_text(as_json(_build(forged)), encoding="utf-8")
+    assert not verify(forged)["valid"]
+
+
+def test_facts_are_compared_with_the_marks(hospital: Graph, tmp_path: Path) -> None:
+    """Somebody who writes facts, ledger and certificate anew still has the graph against him."""
+    graph = hospital.with_marks(mark(hospital, relations=["hasDiagnosis"]))
+    run = private_run(graph, tmp_path / "run")
+    forged = replace(run, facts={**run.facts, "unit": "head"}, held=graph)
+    lines = [line for line in run.ledger.lines if "facts" not in line]
+    text = "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in lines)
+    (run.folder / "ledger.jsonl").write_text(text, encoding="utf-8")
+    bind(forged.ledger, run.config, forged.facts)
+    with pytest.raises(VerificationError, match="by the marks of the graph"):
+        certify(forged, graph)
+    (run.folder / "certificate.json").write_text(as_json(_build(forged)), encoding="utf-8")
+    assert "by the marks of the graph" in " ".join(verify(forged, graph)["reasons"])
+
+
+def test_a_run_that_stops_early_is_certified_for_what_it_paid(hospital: Graph, tmp_path: Path) -> None:
+    """Validation on unrestricted statements stalls, which is public: fewer steps were taken, and charged."""
+    graph = hospital.with_marks(mark(hospital, relations=["hasDiagnosis"]))
+    settings = {
+        "order": "interleaved",
+        "mechanism": "lazy",
+        "prior": "none",
+        "epochs": 60,
+        "private_steps": 120,
+    }
+    run = private_run(graph, tmp_path / "run", **settings, validate_every=1, patience=1)
+    taken = sum(event["times"] for event in run.ledger.events if event["event"] == "repeated")
+    assert len(run.trace) < 60
+    assert 2 * len(run.trace) <= taken < 120
+    assert verify(run, graph)["valid"]
+    path = run.folder / "ledger.jsonl"
+    fewer = [line for line in path.read_text().splitlines(keepends=True) if "private steps" not in line]
+    path.write_text("".join(fewer), encoding="utf-8")
+    with pytest.raises(VerificationError, match="fewer private steps"):
+        certify(Run.open(run.folder))

@@ -212,8 +212,7 @@ class Member:
             elif len(graph.splits.get("test", ())):
                 metrics = self._judge(graph, others, "test", None)
             if isinstance(self.plan, PrivatePlan):
-                total, epochs = self.run.config.private_steps or 0, self.run.config.epochs or 1
-                due = total * self.session.state.epoch // epochs  # up to where the rounds came
+                due = self.plan.steps_before(self.session.state.epoch)  # up to where the rounds came
                 self.plan.ledger.charge(nothing(), "rounds are over", steps=due)
             if metrics:
                 write_json(self.run.folder / METRICS, metrics)

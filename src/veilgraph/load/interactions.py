@@ -43,11 +43,9 @@ class InteractionsReader(Reader):
                 line=1,
             )
         if when is not None:
-            number = frame[when].cast(pl.Float64, strict=False)
-            frame = frame.with_columns(
-                (number if number.null_count() == 0 else frame[when]).alias("order of time")
-            )
-            frame = frame.sort("order of time", maintain_order=True)
+            number = frame[when].cast(pl.Float64, strict=False)  # numbers first, then words: a row by itself
+            frame = frame.with_columns(number.alias("order of time"))
+            frame = frame.sort("order of time", when, nulls_last=True, maintain_order=True)
         frame = frame.filter(pl.col(user).is_not_null() & pl.col(item).is_not_null())
         if not len(frame):
             raise ReadError(path, "holds no row with a user and an item.")

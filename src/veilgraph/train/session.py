@@ -15,6 +15,7 @@ import numpy as np
 import torch
 
 from veilgraph import machine, models
+from veilgraph.account.events import nothing
 from veilgraph.account.ledger import Ledger
 from veilgraph.config import TrainConfig
 from veilgraph.errors import VerificationError
@@ -183,7 +184,14 @@ def run_training(
         state.save(folder)
     if first:
         validation.wanted, public, epochs = False, public.with_splits({}), 1
-    run(session.private_plan(public, epochs), epochs)
+    plan = session.private_plan(public, epochs)
+    run(plan, epochs)
+    if state.epoch < epochs and plan.ledger.found("steps") is None:
+        plan.ledger.charge(
+            nothing(),
+            "stopped early: validation on unrestricted statements stalled",
+            steps=plan.steps_before(state.epoch),
+        )
     return state, session.model
 
 

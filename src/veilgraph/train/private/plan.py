@@ -97,7 +97,6 @@ class PrivatePlan:
         self.seconds = {"sample": 0.0, "gradient": 0.0, "update": 0.0}
 
     def _ordinary(self, public: Graph) -> OrdinaryPlan:
-        """The plan of what may be read as it is."""
         return OrdinaryPlan(public, self.model, self.config, self.streams)
 
     moved = MappingProxyType(
@@ -169,13 +168,16 @@ class PrivatePlan:
         self.paid -= 1
         return True
 
+    def steps_before(self, epoch: int) -> int:
+        """How many private steps are due before an epoch: a function of public settings."""
+        return (self.config.private_steps or 0) * epoch // self.epochs
+
     def pay_epochs(self, first: int, last: int) -> bool:
         """Have the steps of these epochs (``last`` not among them) on the ledger; False if the budget allows no step at all.
 
         For a training that is stopped and rebuilt between epochs: nothing is paid for that is not taken.
         """
-        total = self.config.private_steps or 0
-        start, end = (total * epoch // self.epochs for epoch in (first, last))
+        start, end = self.steps_before(first), self.steps_before(last)
         return end - start <= self.paid or self._charge(start + self.paid, end)
 
     def _charge(self, first: int, last: int) -> bool:
