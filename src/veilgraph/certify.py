@@ -38,9 +38,9 @@ def verify(run: Run, graph: str | Path | Graph | None = None) -> dict[str, Any]:
     reasons: list[str] = []
     epsilon: float | None = None
     try:
-        again = _build(run)
-        epsilon = again["epsilon"]
         given = run.certificate
+        again = _build(run, certificate.version_of(given))
+        epsilon = again["epsilon"]
         reasons += [*certificate.differences(given, again), *_uncharged(run)]
         if not reasons and (run.folder / CERTIFICATE).read_text(encoding="utf-8") != as_json(given):
             reasons.append("certificate.json was edited: it is not written the way it was")
@@ -174,7 +174,7 @@ def _also_public(run: Run) -> list[str]:
     ]
 
 
-def _build(run: Run) -> dict[str, Any]:
+def _build(run: Run, version: int = certificate.VERSION) -> dict[str, Any]:
     run.require_finished()
     read = "none" if run.guarantee == "none" else "confidential statements were not read"
     promise = {
@@ -188,4 +188,4 @@ def _build(run: Run) -> dict[str, Any]:
         promise["decided_from"] = list(run.facts["decided_from"])
     if run.config.text is not None:
         promise["also_public"] = _also_public(run)
-    return certificate.build(run.folder, run.ledger, promise, run.config.delta or DELTA)
+    return certificate.build(run.folder, run.ledger, promise, run.config.delta or DELTA, version)

@@ -16,10 +16,13 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
+from veilgraph.account.ceiling import Ceiling, ceiling
 from veilgraph.account.epsilon import Spent
 from veilgraph.account.ledger import Ledger
 from veilgraph.account.statement import statement
+from veilgraph.errors import VerificationError
 
+VERSION = 2  # 2: what an attacker reaches at most (mu, attack_accuracy)
 DELTAS = (1e-4, 1e-5, 1e-6, 1e-7, 1e-8)
 FILES = (
     "config.yaml",
@@ -36,19 +39,29 @@ FILES = (
 SOFTWARE = ("veilgraph", "torch", "numpy", "dp-accounting")
 
 
-def build(folder: Path, ledger: Ledger, promise: Mapping[str, Any], delta: float) -> dict[str, Any]:
-    """The certificate of a finished run folder; ``promise`` holds guarantee, mechanism, unit, per_unit and commitment."""
+def build(
+    folder: Path, ledger: Ledger, promise: Mapping[str, Any], delta: float, version: int = VERSION
+) -> dict[str, Any]:
+    """The certificate of a finished run folder; ``promise`` holds guarantee, mechanism, unit, per_unit and commitment.
+
+    An earlier ``version`` is built to verify what was written then.
+    """
+    if version > VERSION:
+        raise VerificationError(
+            f"certificate.json is of version {version}, and this program knows {VERSION} at most: verify it with a newer one."
+        )
     dp = promise["guarantee"] == "dp"
     spent = ledger.spent(delta) if dp else Spent(math.inf, delta, None, math.inf)
     document: dict[str, Any] = {
         "kind": "veilgraph certificate",
-        "version": 1,
+        "version": version,
         "guarantee": promise["guarantee"],
         "epsilon": _finite(spent.epsilon),
         "delta": delta,
         "accountant": spent.method,
         "epsilon_by_pld": _finite(spent.pld),
         "epsilon_by_rdp": _finite(spent.rdp),
+        **_ceiling(ledger, delta, dp=dp, version=version),
         "epsilon_at": {f"{d:g}": _finite(ledger.spent(d).epsilon) if dp else None for d in DELTAS},
         "neighbouring": "add or remove one unit",
         "unit": promise["unit"],
@@ -81,6 +94,14 @@ def build(folder: Path, ledger: Ledger, promise: Mapping[str, Any], delta: float
     return {**document, "seal": seal(document)}
 
 
+def _ceiling(ledger: Ledger, delta: float, *, dp: bool, version: int) -> dict[str, float | None]:
+    """What an attacker reaches at most, since version 2."""
+    if version < 2:
+        return {}
+    found = ceiling(ledger.events, delta) if dp else Ceiling(None, None)
+    return {"mu": found.mu, "attack_accuracy": found.attack_accuracy}
+
+
 def seal(document: Mapping[str, Any]) -> str:
     """SHA-256 of everything else in a certificate."""
     rest = {key: value for key, value in document.items() if key != "seal"}
@@ -91,6 +112,12 @@ def digest(path: Path) -> str:
     """SHA-256 of a file."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def version_of(document: Mapping[str, Any]) -> int:
+    """By which rules it was written."""
+    found = document.get("version", 1)
+    return found if isinstance(found, int) and found > 0 else 1
 
 
 def differences(given: Mapping[str, Any], again: Mapping[str, Any]) -> Sequence[str]:

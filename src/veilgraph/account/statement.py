@@ -42,10 +42,20 @@ def statement(document: Mapping[str, Any]) -> str:
     return (
         f"Whether {who} in the graph changes the probability of any outcome of this training by a factor of at most "
         f"{_up(odds, 2)} (ε = {_up(epsilon, 3)}), except with probability {delta:g} (δ). Someone who knows everything else in the "
-        f"graph and thinks a statement as likely as not cannot become more than {_sure(epsilon)} % sure of it. "
+        f"graph and thinks a statement as likely as not cannot become more than {_sure(epsilon)} % sure of it.{_reached(document)} "
         f"This holds for what is released here, and for everything that is computed from it and public facts. It does not cover "
         f"what unrestricted statements reveal, nor the names of entities and relations, which are public. It is about this "
         f"run alone: several runs on one graph add up.{_decided(document)}"
+    )
+
+
+def _reached(document: Mapping[str, Any]) -> str:
+    """How often somebody who guesses is right, which is less: nobody is lucky every time."""
+    accuracy = document.get("attack_accuracy")
+    if accuracy is None:
+        return ""
+    return (
+        f" Guessing every time, they are right in at most {_up(100 * accuracy, 1)} % of cases (a coin: 50 %)."
     )
 
 

@@ -52,6 +52,17 @@ def show(result: dict[str, Any]) -> None:
             out.print(f"  · {reason}", markup=False)
         return
     out.print(result["statement"], markup=False)
-    keys = ("guarantee", "epsilon", "delta", "accountant", "epsilon_by_rdp", "unit", "per_unit", "mechanism")
-    facts({key: result[key] for key in keys}, "in numbers")
+    keys = (
+        "guarantee",
+        "epsilon",
+        "delta",
+        "attack_accuracy",
+        "mu",
+        "accountant",
+        "epsilon_by_rdp",
+        "unit",
+        "per_unit",
+        "mechanism",
+    )
+    facts({key: result[key] for key in keys if key in result}, "in numbers")
     table(("what was spent", "charge"), spending(result["events"]))

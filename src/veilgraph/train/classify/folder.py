@@ -110,9 +110,9 @@ def verify(folder: Path) -> dict[str, Any]:
     reasons: list[str] = []
     epsilon, delta = None, None
     try:
-        again = _build(folder)
-        epsilon, delta = again["epsilon"], again["delta"]
         given = read_certificate(folder)
+        again = _build(folder, certificate.version_of(given))
+        epsilon, delta = again["epsilon"], again["delta"]
         reasons += certificate.differences(given, again)
         if not reasons and (folder / CERTIFICATE).read_text(encoding="utf-8") != as_json(given):
             reasons.append("certificate.json was edited: it is not written the way it was")
@@ -124,7 +124,7 @@ def verify(folder: Path) -> dict[str, Any]:
     return {"valid": not reasons, "epsilon": epsilon, "delta": delta, "reasons": reasons}
 
 
-def _build(folder: Path) -> dict[str, Any]:
+def _build(folder: Path, version: int = certificate.VERSION) -> dict[str, Any]:
     about = _read(folder)
     settings = about["settings"]
     kind, ledger = guarantee(str(settings["guarantee"])), Ledger(folder / LEDGER)
@@ -141,7 +141,7 @@ def _build(folder: Path) -> dict[str, Any]:
         "may_be_confidential": about["may_be_confidential"],
         **({"decided_from": about["decided_from"]} if "decided_from" in about else {}),
     }
-    return certificate.build(folder, ledger, promise, float(settings["delta"]))
+    return certificate.build(folder, ledger, promise, float(settings["delta"]), version)
 
 
 def _uncharged(folder: Path) -> list[str]:

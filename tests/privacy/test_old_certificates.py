@@ -1,0 +1,44 @@
+"""Certificates of earlier versions stay verifiable: what was written then is rebuilt by the rules of then.
+
+``old_runs/version_1`` is a finished private run of a made-up graph of 24 patients, as the program wrote it at 887249c.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from veilgraph.account import certificate
+from veilgraph.certify import verify
+from veilgraph.files import as_json
+from veilgraph.runs import Run
+
+OLD = Path(__file__).parent / "old_runs"
+
+
+@pytest.fixture
+def old(tmp_path: Path) -> Run:
+    return Run(shutil.copytree(OLD / "version_1", tmp_path / "run"))
+
+
+def test_an_old_certificate_is_verified_by_its_own_rules(old: Run) -> None:
+    found = verify(old)
+    assert found["valid"], found["reasons"]
+    assert old.certificate["version"] == 1
+    assert "attack_accuracy" not in old.certificate
+
+
+@pytest.mark.parametrize(
+    ("key", "value"), [("epsilon", 0.5), ("unit", "statement"), ("version", 2), ("version", 99)]
+)
+def test_an_old_certificate_cannot_be_edited(key: str, value: object, old: Run) -> None:
+    """Not even to pass for one of another version, with a fresh seal."""
+    document = {**old.certificate, key: value}
+    document["seal"] = certificate.seal(document)
+    (old.folder / "certificate.json").write_text(as_json(document), encoding="utf-8")
+    found = verify(Run(old.folder))
+    assert not found["valid"]
+    assert json.dumps(found["reasons"])
