@@ -3,7 +3,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo install test test-all lint bench clean
+.PHONY: demo install test test-all mutants lint bench clean
 
 demo: install
 	$(BIN)/veil demo --out demo --force
@@ -20,6 +20,9 @@ test: install
 
 test-all: install
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n 2 --dist worksteal -m ""
+
+mutants: install
+	$(BIN)/python -m tests.privacy.mutants.plant
 
 lint: install
 	$(BIN)/ruff check src tests bench

@@ -50,6 +50,24 @@ def test_one_unit_changes_one_bin_by_one() -> None:
         assert set(silent.seen) == {len(quantile.EDGES) - 1}
 
 
+def test_the_quantile_is_read_off_noisy_counts_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever the norms are, with the same noisy histogram the clip norm is the same."""
+    given = np.r_[np.zeros(80), np.full(4, 100.0), np.zeros(len(quantile.EDGES) - 85)]
+    meter, seen = OpenMeter(source(insecure_seed=1)), []
+    monkeypatch.setattr(
+        meter, "release", lambda exact, *rest, **more: (seen.append(exact.copy()), given.copy())[1]
+    )
+    found = {
+        quantile.quantile(np.full(n, s), 0.5, meter, whole()) for n, s in ((9, 1e-3), (500, 1.0), (70, 1e3))
+    }
+    assert len(found) == 1
+    first, *others = seen
+    assert all((first != other).any() for other in others)
+    counted = quantile.quantile(np.r_[1e-6, 1.0, 1e6], 0.5, meter, whole())
+    assert counted in found
+    assert [int(exact.sum()) for exact in seen] == [9, 500, 70, 3]  # each unit in one bin
+
+
 def test_clip_quantile_is_charged_and_written_down(hospital: Graph, tmp_path: Path) -> None:
     run = private_run(hospital, tmp_path / "run", clip_quantile=0.2)
     what = [line["what"] for line in run.ledger.lines]

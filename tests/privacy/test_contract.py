@@ -183,6 +183,14 @@ def test_noise_is_gaussian(monkeypatch: pytest.MonkeyPatch) -> None:
     assert gauss.SecureNoise().normal(2).max() > 8.5
 
 
+@pytest.mark.parametrize("kind", ["fresh", "secure"])
+def test_noise_is_never_drawn_twice(kind: str) -> None:
+    """Two trainings have other noise and other batches, whatever their seeds: keys are fresh entropy."""
+    first, second = (gauss.source(secure=kind == "secure") for _ in range(2))
+    assert not np.isin(first.normal(1000), second.normal(1000)).any()
+    assert not np.isin(first.coins().random(1000), second.coins().random(1000)).any()
+
+
 @pytest.mark.slow
 def test_noise_goes_beyond_what_float32_can() -> None:
     """Of 1.5e9 numbers 12 lie beyond 5.768 σ on average; none with probability 6e-6."""
@@ -303,14 +311,16 @@ def test_checkpoints_hold_all_their_noise(hospital: Graph, tmp_path: Path) -> No
 
     with pytest.raises(Stop):
         private_run(
-            hospital, tmp_path / "run", listener=stop, checkpoint_seconds=0, private_steps=50, epochs=1
-        )
+            hospital, tmp_path / "run", listener=stop, checkpoint_seconds=0, private_steps=50, epochs=1, sample_rate=0.002,
+            mechanism="lazy",
+        )  # fmt: skip
     state = read_tensors(tmp_path / "run" / "checkpoint.safetensors")[0]
     config = TrainConfig.of({"model": "distmult", **QUICK})
     model = models.create("distmult", config.dimension or 1)
     from veilgraph.rng import Streams
 
     start = model.initialise(len(hospital.entities), 2 * len(hospital.relations), Streams(0).numpy("init"))
+    assert (state["now/entities"] != 0).all()
     assert (state["now/entities"] != start[0]).all()
     assert (state["now/relations"] != start[1][: len(state["now/relations"])]).all()
 

@@ -57,6 +57,14 @@ def seen(graph: Graph, monkeypatch: pytest.MonkeyPatch) -> tuple[np.ndarray, np.
     return spied[1], spied[0]
 
 
+def test_counts_read_no_more_of_a_unit_than_its_cap(monkeypatch: pytest.MonkeyPatch) -> None:
+    graph = random_graph(entities=30, relations=3, statements=400)
+    graph = graph.with_marks(mark(graph, everything=True, unit="head", per_unit=2))
+    _, statements = seen(graph, monkeypatch)
+    assert np.bincount(statements[:, 0]).max() == 2
+    assert np.bincount(graph.train[:, 0]).max() > 2
+
+
 @pytest.mark.parametrize("unit", ["statement", "head"])
 def test_sensitivity_of_counts(unit: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Removing any one unit of m statements changes each of the three releases by at most m·√2, loops included."""

@@ -14,14 +14,14 @@ import pytest
 from veilgraph.account import certificate
 from veilgraph.certify import verify
 from veilgraph.files import as_json
-from veilgraph.runs import Run
+from veilgraph.runs import Run, open_run
 
 OLD = Path(__file__).parent / "old_runs"
 
 
 @pytest.fixture
 def old(tmp_path: Path) -> Run:
-    return Run(shutil.copytree(OLD / "version_1", tmp_path / "run"))
+    return open_run(shutil.copytree(OLD / "version_1", tmp_path / "run"))
 
 
 def test_an_old_certificate_is_verified_by_its_own_rules(old: Run) -> None:
@@ -39,6 +39,6 @@ def test_an_old_certificate_cannot_be_edited(key: str, value: object, old: Run) 
     document = {**old.certificate, key: value}
     document["seal"] = certificate.seal(document)
     (old.folder / "certificate.json").write_text(as_json(document), encoding="utf-8")
-    found = verify(Run(old.folder))
+    found = verify(open_run(old.folder))
     assert not found["valid"]
     assert json.dumps(found["reasons"])

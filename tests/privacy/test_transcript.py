@@ -53,6 +53,8 @@ STEP: dict[str, Any] = {
 
 def marked(unit: str, entities: int = 600) -> Graph:
     graph = random_graph(entities=entities, relations=3, statements=900)
+    spoken = {name: rows[rows[:, 1] != 2] for name, rows in graph.splits.items()}
+    graph = graph.with_splits(spoken)  # a relation nobody speaks of gets noise like any other
     cap = UNITS[unit] if unit == "head" else None
     return graph.with_marks(mark(graph, everything=True, unit=unit, per_unit=cap))
 
@@ -119,6 +121,33 @@ def test_steps_draw_what_they_are_charged(name: str, unit: str, tmp_path: Path) 
         assert failure["event"] == "failure"
     else:
         pytest.fail(f"say here, from the mathematics, what a step of mechanism {name} draws and costs")
+
+
+def test_a_step_reads_all_that_was_drawn(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A batch that is cut to some size makes a unit's chance depend on how many others there are."""
+    from veilgraph.train.private.mechanisms.dense import Dense
+    from veilgraph.train.private.sample import Drawn, PoissonSampler
+
+    drawn, read = [], []
+    draw, release = PoissonSampler.draw, Dense.release
+
+    def drawing(self: PoissonSampler, coins: np.random.Generator) -> Drawn:
+        found = draw(self, coins)
+        drawn.append(len(np.unique(found.owner)))
+        return found
+
+    def releasing(self: Dense, p: Any, optimisers: Any, step: Any) -> None:
+        read.append(len(step.total.norms))
+        release(self, p, optimisers, step)
+
+    monkeypatch.setattr(PoissonSampler, "draw", drawing)
+    monkeypatch.setattr(Dense, "release", releasing)
+    graph = marked("statement")
+    train(graph, out=tmp_path / "run", **{**STEP, "private_steps": 20, "mechanism": "dense"})
+    assert read == drawn
+    assert (
+        max(drawn) > RATE * len(np.unique(graph.keys(graph.train))) > min(drawn)
+    )  # more and fewer than are expected
 
 
 def test_select_lets_no_gap_pass_that_two_neighbours_could_make() -> None:

@@ -85,6 +85,22 @@ def test_number_of_trials_is_logarithmic() -> None:
     assert trials.draw_number(1, rng) == 1
 
 
+def test_a_score_reads_no_more_of_a_unit_than_its_cap(
+    hospital: Graph, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = np.unique(hospital.triples, axis=0)
+    graph = hospital.with_splits({"train": whole, "valid": whole, "test": whole[:0]})
+    graph = graph.with_marks(mark(graph, relations=["hasDiagnosis", "takes"], unit="head", per_unit=2))
+    secret = graph.split("valid")[graph.secret("valid")]
+    assert np.bincount(secret[:, 0]).max() > 2
+    read, rank = [], trials.Ranker.rank
+    monkeypatch.setattr(
+        trials.Ranker, "rank", lambda self, m, p, s, **more: (read.append(s), rank(self, m, p, s, **more))[1]
+    )
+    trials.reciprocal_ranks(private_run(graph, tmp_path / "run"), graph, np.random.default_rng(0))
+    assert np.bincount(read[-1][:, 0]).max() == 2
+
+
 @pytest.mark.parametrize("unit", ["statement", "head"])
 def test_one_unit_changes_the_score_by_at_most_its_size(unit: str, hospital: Graph, tmp_path: Path) -> None:
     """Removing a unit from every split changes the sum by at most m: nobody else's rank depends on it."""

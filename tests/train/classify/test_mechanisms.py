@@ -35,6 +35,15 @@ def test_a_statement_moves_sums_no_further_than_is_charged(way: str) -> None:
         assert np.linalg.norm(whole - less) <= SENSITIVITY[way] + 1e-12
 
 
+def test_a_message_that_is_no_number_is_not_sent() -> None:
+    """Noise on it would be no number either, and would tell whose statements it was sent along."""
+    sent = np.eye(4)
+    sent[1, 2], sent[2, 0] = np.nan, np.inf
+    found = sums_of(sent, np.array([[0, 0, 1], [0, 0, 2], [3, 0, 0]]), 4, "heads")
+    assert np.isfinite(found).all()
+    assert np.abs(found).sum() == 1  # of the one message that is
+
+
 def test_messages_are_bounded(task: Task) -> None:
     rng = np.random.default_rng(0)
     found = messages(rng.random((task.nodes, 3)) * 100, task)
@@ -133,6 +142,57 @@ def test_private_steps_add_noise_to_every_number(tmp_path: Path) -> None:
     rows, truth = torch.randn(50, 40), torch.eye(5)[torch.arange(50) % 5]
     found = private_fit(rows, truth, config, Book.open(tmp_path, config))
     assert (found.matrices[0] != 0).all()
+
+
+def watched_steps(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, count: int, **settings: object
+) -> list[torch.Tensor]:
+    """What the optimiser is given by steps without noise, on so many examples with features of norm 300."""
+    from veilgraph.train.classify import private_steps
+    from veilgraph.train.classify.perceptron import Adam
+
+    found: list[torch.Tensor] = []
+    step = Adam.step
+
+    def spy(self: Adam, gradients: list[torch.Tensor]) -> None:
+        found.append(gradients[0].clone())
+        step(self, gradients)
+
+    monkeypatch.setattr(Adam, "step", spy)
+    monkeypatch.setattr(private_steps, "_noisy", lambda exact, noise: exact.float())
+    monkeypatch.setattr(private_steps, "_count", lambda exact, book: 100.0)
+    tmp_path.mkdir(exist_ok=True)
+    config = ClassifyConfig(guarantee="label", epsilon=2.0, places=9, **settings)
+    rows, truth = torch.full((count, 9), 100.0), torch.eye(2)[torch.zeros(count, dtype=torch.long)]
+    private_fit(rows, truth, config, Book.open(tmp_path, config))
+    monkeypatch.undo()
+    return found
+
+
+def test_private_steps_are_divided_by_what_is_public(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Twice the examples make twice the step: it is divided by the expected (public) number, not by the drawn one."""
+    given = {"steps": 1, "sample_rate": 1.0, "clip": 0.6}
+    once = watched_steps(tmp_path / "one", monkeypatch, 100, **given)[0]
+    twice = watched_steps(tmp_path / "two", monkeypatch, 200, **given)[0]
+    torch.testing.assert_close(2 * once, twice)
+
+
+def test_private_steps_clip_at_what_is_charged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (found,) = watched_steps(tmp_path, monkeypatch, 1, steps=1, sample_rate=1.0, clip=0.6)
+    assert 0.59 <= 100 * float(found.norm()) <= 0.6
+
+
+def test_the_number_of_labelled_entities_is_noisy(tmp_path: Path) -> None:
+    config = ClassifyConfig(guarantee="label", epsilon=2.0, steps=1, places=4)
+    rows, truth = torch.randn(300, 4), torch.eye(2)[torch.arange(300) % 2]
+    found = []
+    for name in ("one", "two", "three"):
+        (tmp_path / name).mkdir()
+        book = Book.open(tmp_path / name, config)
+        private_fit(rows, truth, config, book)
+        found.append(float(book.ledger.found("examples")))
+    assert len({*found, 300.0}) == 4
+    assert all(150 < one < 450 for one in found)  # seven of its deviations
 
 
 def test_places_of_neighbours_are_alike() -> None:

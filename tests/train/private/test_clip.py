@@ -12,6 +12,7 @@ from veilgraph.train import losses, negatives
 from veilgraph.train.gradients import Objective, TripleBatch
 from veilgraph.train.losses import Loss
 from veilgraph.train.private.clip import SLACK, Clip
+from veilgraph.train.private.pulls import pulls
 from veilgraph.train.private.sums import clipped_sum
 
 
@@ -100,6 +101,24 @@ def test_sums_of_neighbours_differ_by_at_most_the_clip(
         weight[gone] = 0
         assert (before - table(weight)).norm() <= clip.norm * (1 + 1e-5)
     assert table(weight).norm() == 0
+
+
+def test_a_unit_is_not_held_against_its_own_entities() -> None:
+    """Norms add up rows of a unit's own entities and rows of negatives as if they never were the same."""
+    model, p = make("complex", 1)
+    objective = Objective(Loss("softmax", 1.0, 1.0, ENTITIES), "none", 0.0, False)
+    batch = private_batch()
+    unit = torch.tensor([0, 0, 1, 1, 0, 2, 3, 3, 3, 1, 2, 4])
+    found = pulls(model, p, batch, unit, objective).on_negative.view(2, len(unit), -1)
+    sides, chunk = batch.negatives.view(2, -1, batch.negatives.shape[1]), len(unit) // 3
+    met = 0
+    for side, place in np.ndindex(2, len(unit)):
+        own = batch.triples[unit == unit[place]][:, [0, 2]]
+        same = torch.isin(sides[side, place // chunk], own)
+        met += int(same.sum())
+        assert (found[side, place][same] == 0).all()
+        assert (found[side, place][~same] != 0).all()
+    assert met > 10
 
 
 def test_gradients_that_are_not_numbers_count_as_zero() -> None:
