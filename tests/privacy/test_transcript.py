@@ -98,6 +98,7 @@ def test_steps_draw_what_they_are_charged(name: str, unit: str, tmp_path: Path) 
     run, seen, moved = both(marked(unit), tmp_path, mechanism=name, **STEP)
     assert seen.most <= UNITS[unit]
     expected = RATE * float(run.facts["units"])  # public: a noisy number
+    assert abs(seen.drawn[0] - expected) > 2  # else a step divided by it would look like a sound one
     charged = steps_of(run)
     assert len(charged) == STEP["private_steps"]
     assert len(seen.rates) >= 1

@@ -21,14 +21,15 @@ class Coins:
     """A generator with a fixed seed that writes down at which rate batches are drawn, and how wide a Gumbel draw is."""
 
     def __init__(self, seen: Transcript) -> None:
-        self.seen, self.real = seen, np.random.default_rng(7)
+        self.seen, self.real = seen, np.random.default_rng(8)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.real, name)
 
     def binomial(self, count: int, rate: float) -> int:
         self.seen.rates.append(float(rate))
-        return int(self.real.binomial(count, rate))
+        self.seen.drawn.append(int(self.real.binomial(count, rate)))
+        return self.seen.drawn[-1]
 
     def gumbel(self, centre: float, scale: float, size: int) -> np.ndarray:
         self.seen.gumbels.append(float(scale))
@@ -40,6 +41,7 @@ class Transcript:
     """The draws of a training, in order."""
 
     rates: list[float] = field(default_factory=list)  # of every batch
+    drawn: list[int] = field(default_factory=list)  # how many units were in them
     gumbels: list[float] = field(default_factory=list)
     draws: list[tuple[tuple[int, ...], float]] = field(default_factory=list)  # shape, and the real deviation
     most: int = 0  # statements of a unit that private steps can meet
