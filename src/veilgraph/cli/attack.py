@@ -19,6 +19,12 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     member.add_argument(
         "--shadows", type=int, default=0, help="also train so many shadow runs and decide by likelihood ratio"
     )
+    member.add_argument(
+        "--withhold",
+        action="store_true",
+        help="attack a twin of the run, trained without statements that a fair coin took out (default: the run itself; held-out "
+        "statements, each matched with a member)",
+    )
     secret = parser.add_argument_group("attribute", "what do lists of recommendations tell about a user?")
     secret.add_argument("--attribute", help="the relation from users to what is guessed, e.g. gender")
     secret.add_argument("--sanitise", help="how lists are made safer: see veil sanitise")
@@ -86,14 +92,23 @@ def run(options: argparse.Namespace) -> dict[str, Any]:
             return _frontier(Run.open(options.run), options.attribute, chosen)
         return attribute(Run.open(options.run), options.attribute, sanitise=options.sanitise, **chosen)
     from veilgraph.attack.membership import membership
+    from veilgraph.cli.terminal import TrainingProgress, note
 
-    return membership(
+    note(
+        "A control is trained that never reads a confidential statement: the same attack on it must find nothing."
+    )
+    progress = TrainingProgress()
+    found = membership(
         Run.open(options.run),
         graph=options.graph,
         count=options.count,
         shadows=options.shadows,
         seed=options.seed,
+        withhold=options.withhold,
+        listener=progress,
     )
+    progress.close()
+    return found
 
 
 def _frontier(run: Any, name: str, chosen: dict[str, Any]) -> dict[str, Any]:
@@ -122,7 +137,7 @@ def show(result: dict[str, Any]) -> None:
     if "attribute" in result:
         _show_attribute(result)
         return
-    keys = ("guarantee", "epsilon", "members", "non_members", "attack")
+    keys = ("guarantee", "epsilon", "members", "non_members", "non_members_are", "attack")
     facts({key: result[key] for key in keys}, "membership: 0.5 is a coin")
     columns = ("auc", "tpr@fpr=0.01", "tpr@fpr=0.001")
     rows = []
@@ -131,8 +146,21 @@ def show(result: dict[str, Any]) -> None:
         for column in columns:
             low, high = found[f"{column}_interval"]
             cells.append(f"{found[column]:.3f} [{low:.3f}, {high:.3f}]")
-        rows.append((name, *cells))
-    table(("attack", *columns), rows)
+        low, high = found["control_interval"]
+        rows.append((name, *cells, f"{found['control']:.3f} [{low:.3f}, {high:.3f}]"))
+    table(("attack", *columns, "control: auc"), rows)
+    note(control_words(result))
+
+
+def control_words(result: dict[str, Any]) -> str:
+    """What the control says about the pool."""
+    low, high = result["control_interval"]
+    if low <= 0.5 <= high:
+        return "The control never read a confidential statement, and nobody can tell members by it: what is above it was learnt from them."
+    return (
+        f"The control never read a confidential statement, and yet its AUC is {result['control']:.3f} [{low:.3f}, {high:.3f}]: members "
+        "and non-members differ in something else too, and the attack may see that. Compare with the control, or use --withhold."
+    )
 
 
 def _show_federated(result: dict[str, Any]) -> None:

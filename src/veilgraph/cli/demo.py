@@ -37,6 +37,11 @@ def run(options: argparse.Namespace) -> dict[str, Any]:
     )
 
 
+def _between(found: dict[str, Any], key: str, interval: str) -> str:
+    low, high = found[interval]
+    return f"{found[key]:.3f} [{low:.3f}, {high:.3f}]"
+
+
 def show(result: dict[str, Any]) -> None:
     """For people."""
     from veilgraph.cli.terminal import facts, out, table
@@ -49,8 +54,21 @@ def show(result: dict[str, Any]) -> None:
     for question, answers in result["answers"].items():
         table((question, "score"), [(a["entity"], a["score"]) for a in answers])
     table(
-        ("membership attack", "AUC (0.5 is a coin)", "found at 1 % false alarms"),
-        [(name, found["auc"], found["tpr@fpr=0.01"]) for name, found in result["attacks"].items()],
+        (
+            "membership attack",
+            "AUC (0.5 is a coin)",
+            "the same on a model that never read them",
+            "found at 1 % false alarms",
+        ),
+        [
+            (
+                name,
+                _between(found, "auc", "interval"),
+                _between(found, "control", "control_interval"),
+                found["tpr@fpr=0.01"],
+            )
+            for name, found in result["attacks"].items()
+        ],
     )
     new = result["newcomers"]
     table(

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from veilgraph.attack.membership.pool import matched
 from veilgraph.attack.standing import standing
 from veilgraph.experiments.descriptions import degrees, in_batch, novel
 from veilgraph.experiments.federations import counts, federation, listening
@@ -35,16 +36,12 @@ def trace(run: Run, graph: Graph, more: dict[str, Any]) -> dict[str, Any]:
 
 
 def ranks(run: Run, graph: Graph, more: dict[str, Any]) -> dict[str, Any]:
-    """Tail ranks of confidential training statements, and of held-out ones of the same kind as a control."""
-    rng = np.random.default_rng(0)
-    out: dict[str, Any] = {}
-    for name, split in (("members", "train"), ("non_members", "test")):
-        statements = graph.splits[split][graph.secret(split)]
-        chosen = statements[rng.permutation(len(statements))[: int(more.get("count", 1000))]]
-        ids = torch.from_numpy(chosen.astype(np.int64))
-        _, rank = standing(run.model, run.parameters, ids, "tail", bool(run.config.reciprocal))
-        out[name] = [int(value) for value in rank]
-    return {"ranks": out}
+    """Tail ranks of confidential training statements, and of held-out ones, each matched with one of them."""
+    found = matched(graph, int(more.get("count", 1000)), np.random.default_rng(0))
+    ids = torch.from_numpy(found.statements.astype(np.int64))
+    _, rank = standing(run.model, run.parameters, ids, "tail", bool(run.config.reciprocal))
+    parts = {"members": rank[found.member], "non_members": rank[~found.member]}
+    return {"ranks": {name: [int(value) for value in part] for name, part in parts.items()}}
 
 
 def one_rank(run: Run, graph: Graph, more: dict[str, Any]) -> dict[str, Any]:

@@ -109,7 +109,7 @@ def tell(
             **{name: {k: measured[k] for k in MEASURES} for name, measured in found.quality.items()},
         },
         "attacks": {
-            name: {k: attacked[k] for k in ("auc", "tpr@fpr=0.01")}
+            name: {k: attacked[k] for k in ("auc", "interval", "control", "control_interval", "tpr@fpr=0.01")}
             for name, attacked in found.attacks.items()
         },
         "audit": found.audited,

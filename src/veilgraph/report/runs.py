@@ -220,19 +220,31 @@ def _attacks(found: Findings) -> Section:
         return Section(title, [Words(found.no_attack)])
     rows = []
     for name, attacked in found.attacks.items():
-        low, high = attacked["auc_interval"]
-        rows.append(
-            (name, attacked["auc"], f"{low:.3f} – {high:.3f}", attacked["tpr@fpr=0.01"], attacked["members"])
-        )
+        (low, high), (least, most) = attacked["interval"], attacked["control_interval"]
+        beside = f"{attacked['control']:.3f} ({least:.3f} – {most:.3f})"
+        found_at = attacked["tpr@fpr=0.01"]
+        rows.append((name, attacked["auc"], f"{low:.3f} – {high:.3f}", beside, found_at, attacked["members"]))
     text = "members found by false alarms; the diagonal is a coin"
     curves = {name: [(x, y) for x, y in attacked["roc"]] for name, attacked in found.attacks.items()}
     curves["a coin"] = [(0.0, 0.0), (1.0, 1.0)]
     blocks: list[Block] = [
         Words(
-            "Membership: confidential statements that were in the training against held-out ones that were not. AUC 0.5 is a "
-            "coin; the last but one column says how many members are found at 1 % false alarms."
+            "Membership: confidential statements that were in the training against held-out ones that were not, each matched with one "
+            "like it. AUC 0.5 is a coin. The control is the same attack on a model that never read a confidential statement: it must be "
+            "a coin, and what is above it was learnt from them. The last but one column says how many members are found at 1 % false "
+            "alarms."
         ),
-        Grid(("run", "AUC", "95 % interval", "found at 1 % false alarms", "members tried"), rows),
+        Grid(
+            (
+                "run",
+                "AUC",
+                "95 % interval",
+                "control",
+                "found at 1 % false alarms (by chance: 0.01)",
+                "members tried",
+            ),
+            rows,
+        ),
         Picture(lines(curves, "false alarms", "members found", text, pale=("a coin",)), text),
     ]
     audited = found.audited
