@@ -27,7 +27,7 @@ from veilgraph.train import resume, train
 from veilgraph.train.private import gauss, plan
 
 out, graph, witness = Path(sys.argv[1]), sys.argv[2], os.open(sys.argv[3], os.O_WRONLY | os.O_APPEND | os.O_CREAT)
-draw, take = gauss.FreshNoise.normal, plan.PrivatePlan._private
+draw, take = gauss.FreshNoise.normal, plan.PrivatePlan.take
 
 def normal(self, *shape):
     drawn = draw(self, *shape)
@@ -39,7 +39,7 @@ def private(self, *given):
     os.write(witness, b"step\\n")
     return take(self, *given)
 
-gauss.FreshNoise.normal, plan.PrivatePlan._private = normal, private
+gauss.FreshNoise.normal, plan.PrivatePlan.take = normal, private
 if (out / "config.yaml").exists():
     resume(out, checkpoint_seconds=0.05)
 else:

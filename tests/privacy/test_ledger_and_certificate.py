@@ -89,7 +89,7 @@ def test_charges_come_before_noise(hospital: Graph, tmp_path: Path, monkeypatch:
     from veilgraph.train.private.plan import PrivatePlan
 
     taken = 0
-    real = PrivatePlan._private
+    real = PrivatePlan.take
 
     def spy(self: PrivatePlan, *given: object) -> float:
         nonlocal taken
@@ -98,7 +98,7 @@ def test_charges_come_before_noise(hospital: Graph, tmp_path: Path, monkeypatch:
         assert paid >= taken
         return real(self, *given)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(PrivatePlan, "_private", spy)
+    monkeypatch.setattr(PrivatePlan, "take", spy)
     private_run(hospital, tmp_path / "run")
     assert taken == QUICK["private_steps"]
 

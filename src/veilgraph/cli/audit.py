@@ -1,4 +1,4 @@
-"""veil audit RUN · veil audit GRAPH --epsilon 1 --mechanism lazy"""
+"""veil audit RUN · veil audit RUN --steps · veil audit GRAPH --epsilon 1 --mechanism lazy"""
 
 from __future__ import annotations
 
@@ -18,6 +18,11 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--claim", type=float, metavar="EPSILON", help="test this claim instead of the ledger's"
     )
+    parser.add_argument(
+        "--steps",
+        action="store_true",
+        help="audit the noisy sums and counts themselves, one by one: sees more than the vectors tell, and is quicker",
+    )
     add_settings(parser)
 
 
@@ -31,14 +36,21 @@ def run(options: argparse.Namespace) -> dict[str, Any]:
     from veilgraph.runs import Run
 
     target = Run.open(options.target) if (Path(options.target) / CONFIG).is_file() else options.target
-    note(f"Training once with {options.canaries:,} canaries, each in by a fair coin …")
+    if options.steps:
+        note(
+            f"Taking steps and counts one by one with {options.canaries:,} canaries, each in by a fresh coin …"
+        )
+    else:
+        note(f"Training once with {options.canaries:,} canaries, each in by a fair coin …")
     progress = TrainingProgress()
     found = audit(
         target,
         canaries=options.canaries,
         graph=options.graph,
         claim=options.claim,
+        steps=options.steps,
         listener=progress,
+        tell=note,
         **chosen_settings(options),
     )
     progress.close()
@@ -54,9 +66,22 @@ def show(result: dict[str, Any]) -> None:
     """For people."""
     from veilgraph.cli.terminal import facts, out
 
+    parts = {k: result.pop(k) for k in ("steps", "counts") if result.get(k) is not None}
     facts({k: v for k, v in result.items() if v is not None}, f"audit: {result['verdict']}")
+    for name, part in parts.items():
+        facts({k: v for k, v in part.items() if v is not None}, f"{name}: in units of what is charged")
     if result["epsilon_claimed"] is None:
         words = "There is no claim to hold the bound against."
+    elif result["verdict"] == "inconclusive" and result["guarantee"] != "dp":
+        words = (
+            f"Nothing was refuted above ε = {result['epsilon_lower_bound']:.2f}, but this mechanism keeps no ε at all: whoever looks "
+            "longer may find more."
+        )
+    elif result["verdict"] == "inconclusive":
+        words = (
+            f"This audit could have refuted no claim above ε = {result['power']:.2f}, whatever was wrong, and the claim is "
+            f"{result['epsilon_claimed']:.2f}: it says nothing. Take more --canaries, or --steps."
+        )
     elif result["verdict"] == "violated":
         words = (
             f"With 95 % confidence ε is at least {result['epsilon_lower_bound']:.2f}: the claim of "
@@ -64,7 +89,7 @@ def show(result: dict[str, Any]) -> None:
         )
     else:
         words = (
-            f"The canaries refute nothing above ε = {result['epsilon_lower_bound']:.2f}; the claim is "
-            f"{result['epsilon_claimed']:.2f}. An audit can refute a claim, never prove it: the proof is the certificate."
+            f"The canaries refute nothing above ε = {result['epsilon_lower_bound']:.2f} (they could have refuted {result['power']:.2f}); "
+            f"the claim is {result['epsilon_claimed']:.2f}. An audit can refute a claim, never prove it: the proof is the certificate."
         )
     out.print(words, markup=False)

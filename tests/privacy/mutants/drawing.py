@@ -43,8 +43,8 @@ MUTANTS = [
     Mutant(
         "what is released once keeps all the bits of a double",
         MEASURE,
-        "return rounded(exact + self.draw(*exact.shape), self.deviation)",
-        "return exact + self.draw(*exact.shape)",
+        "noisy = rounded(exact + self.draw(*exact.shape), self.deviation)",
+        "noisy = exact + self.draw(*exact.shape)",
         f"{TRANSCRIPT}::test_what_is_released_once_is_on_a_public_grid",
     ),
     Mutant(
@@ -78,9 +78,9 @@ MUTANTS = [
     Mutant(
         "a step reads no more of a batch than half of what is expected",
         PLAN,
-        "        wrong = self._negatives(batch.number)\n",
+        "        wrong = self.negatives(batch.number)\n",
         "        most = int(self.terms.expected / 2)\n        chosen, owner = chosen[:most], owner[:most]\n"
-        "        wrong = self._negatives(batch.number)\n",
+        "        wrong = self.negatives(batch.number)\n",
         f"{TRANSCRIPT}::test_a_step_reads_all_that_was_drawn",
     ),
     Mutant(
@@ -93,9 +93,9 @@ MUTANTS = [
     Mutant(
         "sums are divided by the number of units that was drawn",
         PLAN,
-        "        wrong = self._negatives(batch.number)\n",
+        "        wrong = self.negatives(batch.number)\n",
         "        self.mechanism.terms = replace(self.terms, expected=max(1, len(chosen)))\n"
-        "        wrong = self._negatives(batch.number)\n",
+        "        wrong = self.negatives(batch.number)\n",
         f"{TRANSCRIPT}::test_steps_draw_what_they_are_charged[dense-statement]",
     ),
     Mutant(

@@ -1,27 +1,22 @@
-"""Audit: does a training keep the ε it claims? Canaries in one training, a lower bound on ε, a verdict."""
+"""Audit: does a training keep the ε it claims? Canaries in one training, or its steps taken one by one; a lower bound on ε, a verdict."""
 
 from __future__ import annotations
 
 import math
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
-from veilgraph import models
-from veilgraph.attack.audit.bound import best_guess
-from veilgraph.attack.audit.canaries import plant
-from veilgraph.attack.audit.scores import canary_scores
+from veilgraph.attack.audit.vectors import audit_vectors
+from veilgraph.attack.audit.whitebox import audit_steps
 from veilgraph.errors import PrivacyError, UsageError
 from veilgraph.load import Graph, load
 from veilgraph.mark import mark
-from veilgraph.rng import Streams
-from veilgraph.runs import DELTA, Run
-from veilgraph.train import train
+from veilgraph.runs import Run
 from veilgraph.train.loop import Listener
-from veilgraph.train.plan import objective_of
-from veilgraph.train.state import TrainingState
+
+__all__ = ["audit"]
 
 
 def audit(
@@ -30,13 +25,17 @@ def audit(
     canaries: int = 1000,
     graph: Graph | str | Path | None = None,
     claim: float | None = None,
+    steps: bool = False,
     listener: Listener | None = None,
+    tell: Callable[[str], None] | None = None,
     **settings: Any,
 ) -> dict[str, Any]:
-    """epsilon_lower_bound (95 %), epsilon_claimed, verdict (consistent | violated), canaries, and how it was guessed.
+    """epsilon_lower_bound (95 %), epsilon_claimed, power, verdict (consistent | violated | inconclusive), canaries, mechanism_level.
 
     A run is trained again with its own settings, a graph with those given. ``claim`` overrides what the ledger claims,
-    to test a claim made elsewhere.
+    to test a claim made elsewhere. With ``steps`` the noisy sums themselves are audited, and the noisy counts: whoever sees them sees
+    more than the vectors tell. ``power`` is the largest claim so many canaries could have refuted; where it is below half of the claim, the
+    audit says nothing, and says so.
 
     Reads confidential data: as the training it audits. Releases: nothing; the result is for the curator.
     """
@@ -47,6 +46,7 @@ def audit(
     if isinstance(target, Run):
         found = target.graph(graph)
         settings = {**{k: v for k, v in target.config.as_dict().items() if v is not None}, **settings}
+        claim = claim if claim is not None else target.epsilon
     else:
         found = load(target)
     if settings.get("epsilon") is None and settings.get("noise_multiplier") is None:
@@ -56,40 +56,22 @@ def audit(
         )
     if found.marks is None:
         found = found.with_marks(mark(found, everything=True))
-    rng = np.random.Generator(np.random.SFC64())  # who is in must not be known from a seed
-    planted = plant(found, canaries, rng)
     with tempfile.TemporaryDirectory() as folder:
-        run = train(planted.graph, out=Path(folder) / "run", listener=listener, **settings)
-        result = _judge(run, planted.graph, planted.statements, planted.included, claim)
-    return result
+        if steps:
+            result = audit_steps(found, settings, canaries, claim, Path(folder), tell)
+        else:
+            result = audit_vectors(found, settings, canaries, claim, Path(folder), listener)
+    return {**result, "verdict": verdict(result)}
 
 
-def _judge(
-    run: Run, graph: Graph, statements: np.ndarray, included: np.ndarray, claim: float | None
-) -> dict[str, Any]:
-    config = run.config
-    model = models.create(config.model, config.dimension or 1, norm=config.norm)
-    model.relation_scale = run.model.relation_scale
-    start = TrainingState.fresh(graph, model, config, Streams(config.seed)).parameters
-    scores = canary_scores(
-        model, start, run.parameters, statements, objective_of(config, len(graph.entities))
-    )
-    delta = config.delta or DELTA
-    best = best_guess(scores, included, delta)
-    claimed = claim if claim is not None else run.epsilon
-    if claimed is None:  # as published: held against the ε it asked for
-        claimed = config.epsilon
-    violated = claimed is not None and best.epsilon > claimed
-    return {
-        "epsilon_lower_bound": best.epsilon,
-        "epsilon_claimed": claimed,
-        "verdict": "violated" if violated else "consistent",
-        "canaries": len(included),
-        "included": int(included.sum()),
-        "score": best.score,
-        "guesses": best.guesses,
-        "correct": best.correct,
-        "guarantee": run.guarantee,
-        "mechanism": config.mechanism,
-        "delta": delta,
-    }
+def verdict(found: dict[str, Any]) -> str:
+    """violated, consistent or, where nothing of the kind could have been seen, inconclusive.
+
+    Nothing is consistent with a promise that is not made.
+    """
+    claimed = found["epsilon_claimed"]
+    if claimed is not None and found["epsilon_lower_bound"] > claimed:
+        return "violated"
+    if claimed is None or found["guarantee"] != "dp" or found["power"] < claimed / 2:
+        return "inconclusive"
+    return "consistent"

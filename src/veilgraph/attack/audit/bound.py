@@ -52,6 +52,13 @@ def lower_bound(canaries: int, guesses: int, correct: int, delta: float, error: 
     return low
 
 
+def power(canaries: int, scores: int, delta: float, error: float = 0.05) -> float:
+    """The largest ε that could be refuted: if every guess were right, for the best of the shares."""
+    each = error / (scores * len(SHARES))
+    sides = (max(1, int(canaries * share / 2)) for share in SHARES)
+    return max(lower_bound(canaries, 2 * side, 2 * side, delta, each) for side in sides)
+
+
 def best_guess(
     scores: dict[str, np.ndarray], included: np.ndarray, delta: float, error: float = 0.05
 ) -> Guesses:

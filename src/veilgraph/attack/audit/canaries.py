@@ -30,11 +30,13 @@ class Canaries:
     included: np.ndarray  # [canaries]
 
 
-def plant(graph: Graph, count: int, rng: np.random.Generator) -> Canaries:
-    """A marked graph with ``count`` canary units, each in by a fair coin."""
+def plant(
+    graph: Graph, count: int, rng: np.random.Generator, *, chance: float = 0.5, alike: bool = False
+) -> Canaries:
+    """A marked graph with ``count`` canary units, each in with this chance; those that are ``alike`` all speak of one relation."""
     assert graph.marks is not None
     per_unit = graph.marks.per_unit
-    choices = np.flatnonzero(may_be_confidential(graph))
+    choices = np.flatnonzero(may_be_confidential(graph))[: 1 if alike else None]
     several = -(-per_unit // len(choices))  # tails a unit needs
     heads = [f"{PREFIX}/{i:06d}/head" for i in range(count)]
     tails = [f"{PREFIX}/{i:06d}/tail/{j:03d}" for i in range(count) for j in range(several)]
@@ -50,7 +52,7 @@ def plant(graph: Graph, count: int, rng: np.random.Generator) -> Canaries:
         ],
         2,
     ).astype(np.int32)
-    included = rng.random(count) < 0.5
+    included = rng.random(count) < chance
     added = statements[included].reshape(-1, 3)
     splits, masks = {}, {}
     for split, array in graph.splits.items():

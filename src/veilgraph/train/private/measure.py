@@ -43,6 +43,9 @@ class Watcher(Protocol):
     def measured(self, event: Event, asked: Sequence[Asked], token: Token | None) -> None:
         """Noise is about to be drawn for these totals, at the price of this event."""
 
+    def released(self, noisy: np.ndarray) -> None:
+        """A total that is released once, with its noise."""
+
 
 _watcher: ContextVar[Watcher | None] = ContextVar("watcher", default=None)
 
@@ -60,9 +63,9 @@ def watched(by: Watcher) -> Iterator[None]:
 class Gauss:
     """The noise of one total, paid for: made by ``Meter.measure`` alone."""
 
-    def __init__(self, deviation: float, noise: Noise) -> None:
+    def __init__(self, deviation: float, noise: Noise, watcher: Watcher | None = None) -> None:
         self.deviation = deviation
-        self._noise = noise
+        self._noise, self._watcher = noise, watcher
 
     def draw(self, *shape: int) -> np.ndarray:
         """Noise of this deviation, in float64."""
@@ -72,7 +75,10 @@ class Gauss:
 
     def on(self, exact: np.ndarray) -> np.ndarray:
         """The total with its noise, rounded to a public grid: the last bits of a sum of doubles would tell what was added."""
-        return rounded(exact + self.draw(*exact.shape), self.deviation)
+        noisy = rounded(exact + self.draw(*exact.shape), self.deviation)
+        if self._watcher is not None:
+            self._watcher.released(noisy)
+        return noisy
 
 
 class Owed:
@@ -144,7 +150,7 @@ class Meter:
         self._take(event)
         if self._watcher is not None:
             self._watcher.measured(event, asked, token)
-        return [Gauss(one.deviation, self._noise) for one in asked]
+        return [Gauss(one.deviation, self._noise, self._watcher) for one in asked]
 
     def release(
         self, exact: np.ndarray, asked: Asked, what: str, token: Token | None = None, **more: Any

@@ -155,7 +155,7 @@ class PrivatePlan:
             return 0.0
         self.mechanism.factor = self.stages.factor(batch.number)
         share = rate / (self.config.learning_rate or 1.0)
-        return self._private(p, optimisers, batch, share * (self.config.private_learning_rate or 1.0))
+        return self.take(p, optimisers, batch, share * (self.config.private_learning_rate or 1.0))
 
     def _pay(self, number: int) -> bool:
         """Have this step on the ledger, and on disk, before it is taken; False if the budget does not allow it."""
@@ -241,19 +241,18 @@ class PrivatePlan:
             chosen, owner, token = sampler.draw(self.meter.coins())
             statements = torch.from_numpy(self.statements.take(chosen, 0))
             self.mechanism.catch_up(p, None, None)
-            norms = self._sum(p, statements, torch.from_numpy(owner), self._negatives(0), NOWHERE).norms
+            norms = self.total(p, statements, torch.from_numpy(owner), self.negatives(0), NOWHERE).norms
             found = quantile.quantile(norms.numpy(), share, self.meter, token)
             self.ledger.charge(nothing(), "clip norm", clip=found)
         self.clip = replace(self.clip, norm=found)
         self.mechanism.clip = self.clip
         self.clip_settled = True
 
-    def _private(
-        self, p: Parameters, optimisers: dict[str, Optimiser], batch: PrivateStep, rate: float
-    ) -> float:
+    def take(self, p: Parameters, optimisers: dict[str, Optimiser], batch: PrivateStep, rate: float) -> float:
+        """A private step that was paid for."""
         began = time.perf_counter()
         chosen, owner, token = self.sampler.draw(self.meter.coins())
-        wrong = self._negatives(batch.number)
+        wrong = self.negatives(batch.number)
         statements = torch.from_numpy(self.statements.take(chosen, 0))
         relation = statements[:, 1]
         if self.objective.reciprocal:
@@ -262,7 +261,7 @@ class PrivatePlan:
         drawn = time.perf_counter()
         tables = self._tables(p)
         self.mechanism.catch_up(tables, read, relation)
-        total = self._sum(p, statements, torch.from_numpy(owner), wrong, self.mechanism.into(tables, rate))
+        total = self.total(p, statements, torch.from_numpy(owner), wrong, self.mechanism.into(tables, rate))
         summed = time.perf_counter()
         private = {name: optimisers[f"private.{own}"] for name, own in self.moved.items()}
         self.mechanism.release(tables, private, Step(total, wrong.view(-1), rate, token))
@@ -276,7 +275,7 @@ class PrivatePlan:
         self.losses.append(total.loss / self.terms.expected)
         return 0.0  # the loss is confidential: for the trace alone, never for a checkpoint
 
-    def _negatives(self, number: int) -> Tensor:
+    def negatives(self, number: int) -> Tensor:
         """The negatives of a step; drawn for several steps at a time, from the step's number alone."""
         block, place = divmod(number, TOGETHER)
         if block != self.block_of_negatives:
@@ -287,7 +286,9 @@ class PrivatePlan:
             self.block_of_negatives = block
         return self.wrong[place]
 
-    def _sum(self, p: Parameters, statements: Tensor, owner: Tensor, wrong: Tensor, into: Into) -> ClippedSum:
+    def total(
+        self, p: Parameters, statements: Tensor, owner: Tensor, wrong: Tensor, into: Into
+    ) -> ClippedSum:
         """The clipped sum of a batch of any size, piece by piece."""
         size = int(np.clip((1 << 22) // wrong.shape[1], 256, 8192))
         parts = []

@@ -52,8 +52,9 @@ class PrivateTextPlan(PrivatePlan):
     def _ordinary(self, public: Graph) -> OrdinaryPlan:
         return TextPlan(public, self.model, self.config, self.streams, self.described)
 
-    def _negatives(self, number: int) -> Tensor:
-        return self.candidates[super()._negatives(number)]
+    def negatives(self, number: int) -> Tensor:
+        """The negatives of a step, among entities that have descriptions."""
+        return self.candidates[super().negatives(number)]
 
     moved = MappingProxyType({"entities": f"weights.{PROJECTION}", "relations": "relations"})
 
