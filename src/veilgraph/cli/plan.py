@@ -15,7 +15,15 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--share", type=float, default=0.5, help="stand-in share, where marks do not go by relation"
     )
-    parser.add_argument("--out", help="write a page with the picture here")
+    parser.add_argument(
+        "--stand-ins",
+        type=int,
+        default=3,
+        help="how many times other statements play the confidential part (default 3)",
+    )
+    parser.add_argument(
+        "--out", help="write a page with pictures here; a plan that was stopped goes on from OUT.parts.jsonl"
+    )
     add_settings(parser)
 
 
@@ -40,30 +48,59 @@ def run(options: argparse.Namespace) -> dict[str, Any]:
         raise UsageError("a plan tries several budgets: give them with --epsilons.")
     check_file(options.out)
     seed = int(settings.pop("seed", 0))
-    found = rehearse(options.graph, epsilons, share=options.share, seed=seed, tell=note, **settings)
-    if options.out:
+    keep = Path(f"{options.out}.parts.jsonl") if options.out else None
+    found = rehearse(
+        options.graph,
+        epsilons,
+        share=options.share,
+        stand_ins=options.stand_ins,
+        seed=seed,
+        keep=keep,
+        tell=note,
+        **settings,
+    )
+    if keep is not None:
         write_text(Path(options.out), forecast(found))
+        keep.unlink(missing_ok=True)
     return {"graph": options.graph, **found, "out": options.out}
 
 
 def show(result: dict[str, Any]) -> None:
     """For people."""
-    from veilgraph.cli.terminal import note, table
+    from veilgraph.cli.terminal import note, out, table
 
-    columns = ("", "noise of steps", "noise of counts", "MRR", "Hits@10", "mean rank")
-    keys = ("noise_multiplier", "count_deviation", "mrr", "hits@10", "mr")
-    rows = [(f"ε = {row['budget']:g}", *(row[key] for key in keys)) for row in result["rows"]]
-    for name, key in (("confidential dropped", "dropped"), ("no privacy", "no_privacy")):
-        rows.append((name, *(result[key][k] for k in keys)))
+    columns = ("", "MRR", "95 % interval", "better than dropping by", "Hits@10", "attacker right at most")
+    rows = [
+        (
+            f"ε = {row['epsilon']:g}",
+            row["mrr"],
+            _between(row["interval"]),
+            _between(row["gain_interval"]),
+            row["hits@10"],
+            None if row["ceiling"] is None else f"{100 * row['ceiling']:.1f} %",
+        )
+        for row in result["rows"]
+    ]
+    for name, key, reached in (
+        ("confidential dropped", "dropped", "50.0 %"),
+        ("no privacy", "no_privacy", "100.0 %"),
+    ):
+        own = result[key]
+        rows.append((name, own["mrr"], _between(own["interval"]), None, own["hits@10"], reached))
+    rows.append(("by chance", result["chance"], None, None, None, None))
     table(columns, rows, "Rehearsed on unrestricted statements: figures of the stand-in confidential ones")
+    out.print(result["advice"], markup=False)
     counts = result["statements"]
-    note(
-        f"Stand-ins: {_stand_in(result['stand_in'])}: {counts['stand_in']:,} statements to learn from beside {counts['unrestricted']:,} "
-        f"unrestricted ones, {counts['judged']:,} to judge by."
-    )
+    parts = "; ".join(_stand_in(rules) for rules in result["stand_in"])
+    judged = ", ".join(f"{number:,}" for number in counts["judged"])
+    note(f"Stand-ins: {parts}. {judged} statements judged.")
     note("No confidential statement was read; the real ones may be easier or harder to learn.")
     if result["out"]:
-        note(f"Picture: {result['out']}")
+        note(f"Pictures: {result['out']}")
+
+
+def _between(interval: list[float] | None) -> str | None:
+    return None if interval is None else f"{interval[0]:.3f} – {interval[1]:.3f}"
 
 
 def _stand_in(rules: list[dict[str, Any]]) -> str:

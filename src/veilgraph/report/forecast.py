@@ -11,36 +11,76 @@ from veilgraph.report.page import lines, page, paragraph, table
 def forecast(found: Mapping[str, Any]) -> str:
     """A self-contained page with a table and a picture."""
     rows = found["rows"]
+    series = {"with privacy": [(row["epsilon"], row["mrr"]) for row in rows]}
+    if rows[0]["interval"] is not None:
+        for end, name in enumerate(("95 % interval, from", "95 % interval, to")):
+            series[name] = [(row["epsilon"], row["interval"][end]) for row in rows]
     picture = lines(
-        {"with privacy": [(row["budget"], row["mrr"]) for row in rows]},
+        series,
         "ε (logarithmic)",
         "MRR",
         "Expected MRR of confidential statements by ε, between dropping them and no privacy",
-        across={"no privacy": found["no_privacy"]["mrr"], "confidential dropped": found["dropped"]["mrr"]},
+        across={
+            "no privacy": found["no_privacy"]["mrr"],
+            "confidential dropped": found["dropped"]["mrr"],
+            "chance": found["chance"],
+        },
+        logarithmic=True,
+        pale=tuple(name for name in series if name != "with privacy"),
+    )
+    reached = [(row["epsilon"], row["ceiling"]) for row in rows if row["ceiling"] is not None]
+    harm = lines(
+        {"at most": reached},
+        "ε (logarithmic)",
+        "how often an attacker is right",
+        "How often whoever must tell whether one unit was in is right at most, by ε; 0.5 is a coin",
+        across={"a coin": 0.5, "always": 1.0},
         logarithmic=True,
     )
-    keys = ("noise_multiplier", "count_deviation", "mrr", "hits@10", "mr")
-    cells = [(f"{row['budget']:g}", *(_shown(row[key]) for key in keys)) for row in rows]
+    keys = (
+        "noise_multiplier",
+        "count_deviation",
+        "mrr",
+        "interval",
+        "hits@10",
+        "mr",
+        "gain_interval",
+        "ceiling",
+    )
+    cells = [(f"{row['epsilon']:g}", *(_shown(row[key]) for key in keys)) for row in rows]
     for name, key in (("confidential dropped", "dropped"), ("no privacy", "no_privacy")):
-        cells.append((name, *(_shown(found[key][k]) for k in keys)))
-    best, worst = rows[-1], rows[0]
+        cells.append((name, *(_shown(found[key].get(k)) for k in keys)))
+    counts = found["statements"]
     return page(
         "What privacy would cost here",
-        f"Rehearsed on unrestricted statements: MRR {worst['mrr']:.3f} at ε = {worst['budget']:g}, {best['mrr']:.3f} at "
-        f"ε = {best['budget']:g}; {found['dropped']['mrr']:.3f} if confidential statements are dropped, "
-        f"{found['no_privacy']['mrr']:.3f} without privacy.",
+        found["advice"],
         "A rehearsal, not a promise: unrestricted statements played the confidential part. No confidential statement was read.",
         [
-            ("Picture", picture),
+            ("What it is good for", picture),
+            ("What an attacker reaches at most", harm),
             (
                 "Table",
-                table(("ε", "noise of steps", "noise of counts", "MRR", "Hits@10", "mean rank"), cells),
+                table(
+                    (
+                        "ε",
+                        "noise of steps",
+                        "noise of counts",
+                        "MRR",
+                        "95 % interval",
+                        "Hits@10",
+                        "mean rank",
+                        "better than dropping by (95 %)",
+                        "attacker right at most",
+                    ),
+                    cells,
+                ),
             ),
             (
                 "How it was done",
                 paragraph(
-                    f"{found['statements']['stand_in']:,} unrestricted statements stood in for confidential ones, "
-                    f"{found['statements']['unrestricted']:,} stayed unrestricted."
+                    f"{len(counts['judged'])} times other unrestricted statements stood in for confidential ones ({_many(counts['stand_in'])} of "
+                    f"them, beside {_many(counts['unrestricted'])} that stayed unrestricted), and {_many(counts['judged'])} judged. "
+                    f"Figures are means, intervals are over the stand-ins. By chance MRR would be {found['chance']:.4f}."
                 ),
             ),
         ],
@@ -48,5 +88,11 @@ def forecast(found: Mapping[str, Any]) -> str:
     )
 
 
-def _shown(value: float | None) -> float | str:
+def _many(counts: list[int]) -> str:
+    return ", ".join(f"{count:,}" for count in counts)
+
+
+def _shown(value: float | list[float] | None) -> float | str:
+    if isinstance(value, list):
+        return f"{value[0]:.3f} – {value[1]:.3f}"
     return "—" if value is None else value
