@@ -16,6 +16,8 @@ import sys
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
+import veilgraph.waiting  # noqa: F401  (before anything that has threads)
+
 __version__ = "0.1.0"
 
 __all__ = [

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import importlib
+import importlib.util
 import io
 import sys
 from pathlib import Path
@@ -24,7 +25,14 @@ SCRIPTS = (
     "network",
     "convolution",
     "descriptions",
+    "busy",
 )
+PEERS = {  # what a script compares with, looked for before the first measurement
+    "train": ("pykeen",),
+    "rank": ("pykeen",),
+    "private": ("pykeen", "opacus"),
+    "convolution": ("torch_geometric",),
+}
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -47,10 +55,12 @@ def run(options: argparse.Namespace) -> dict[str, Any]:
     sys.path.insert(0, str(folder))
     rest = [word for word in options.rest if word != "--json"]
     options.json = options.json or "--json" in options.rest
-    try:
-        script = importlib.import_module(options.name)
-    except ModuleNotFoundError as error:
-        raise MissingExtraError(f"veil bench {options.name} ({error.name})", "pykeen") from None
+    missing = [peer for peer in PEERS.get(options.name, ()) if importlib.util.find_spec(peer) is None]
+    if missing:
+        raise MissingExtraError(
+            f"veil bench {options.name} compares with {' and '.join(missing)}, and", "bench"
+        )
+    script = importlib.import_module(options.name)
     helped = {"-h", "--help"} & set(rest)
     with contextlib.nullcontext() if helped else contextlib.redirect_stdout(io.StringIO()):
         result: dict[str, Any] = script.main(rest)

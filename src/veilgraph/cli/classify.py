@@ -48,7 +48,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     promise.add_argument("--guarantee", help="what is protected: label, edge or node (docs/classify.md)")
     for name, sort, text in (
         ("epsilon", float, "how much may be told about it"),
-        ("delta", float, "and with which probability more (default 1e-5)"),
+        ("delta", float, "and with which probability more (default 1e-6)"),
         (
             "into",
             str,

@@ -66,9 +66,10 @@ class TrainingProgress:
         if not self.live and now - self.told < self.every and not last:
             return
         self.told, self.ended = now, last
-        mrr = f" · validation MRR {progress.mrr:.4f}" if progress.mrr is not None else ""
+        of = "" if progress.judged == "all statements" else f" of {progress.judged}"
+        mrr = f" · validation MRR{of} {progress.mrr:.4f}" if progress.mrr is not None else ""
         spent = f" · ε {progress.epsilon:.3g}" if progress.epsilon is not None else ""
-        loss = f" · loss {progress.loss:.4f}" if progress.loss else ""
+        loss = f" · loss {progress.loss:.4f}" if progress.loss is not None else ""
         part = f"epoch {progress.epoch}/{progress.epochs}" if loss or progress.epochs > 1 else "private steps"
         line = (
             f"{part} {100 * progress.step // max(progress.steps, 1):3d} %"

@@ -42,6 +42,8 @@ def run(options: argparse.Namespace) -> dict[str, Any]:
 
 def summary(finished: Any) -> dict[str, Any]:
     """What a training is reported by."""
+    from veilgraph.train.loop import judged
+
     trace = finished.trace
     seconds = sum(line["seconds"] for line in trace)
     best = max((line["valid_mrr"] for line in trace if "valid_mrr" in line), default=None)
@@ -58,6 +60,7 @@ def summary(finished: Any) -> dict[str, Any]:
         if seconds
         else 0.0,
         "valid_mrr": best,
+        "valid_of": judged(config) if best is not None else None,
         "epsilon": finished.epsilon,
         "delta": config.delta if config.private else None,
         "guarantee": finished.guarantee,

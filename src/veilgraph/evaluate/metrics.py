@@ -17,19 +17,25 @@ STUDENT = {2: 12.71, 3: 4.30, 4: 3.18, 5: 2.78, 6: 2.57, 7: 2.45, 8: 2.36, 9: 2.
 
 
 def summarise(rank: np.ndarray, candidates: np.ndarray) -> dict[str, float]:
-    """mrr, mr, adjusted_mrr and hits@1/3/10.
+    """mrr, mr, adjusted_mrr, chance_mrr and hits@1/3/10.
 
-    ``adjusted_mrr`` is 0 for random ranking and 1 for perfect ranking: (mrr − expected) / (1 − expected), where the
-    expected reciprocal rank among n candidates is (1 + 1/2 + … + 1/n) / n.
+    ``adjusted_mrr`` is 0 for random ranking and 1 for perfect ranking: (mrr − chance) / (1 − chance), where the
+    expected reciprocal rank among n candidates, ``chance_mrr``, is (1 + 1/2 + … + 1/n) / n.
     """
     if not len(rank):
-        return {"mrr": 0.0, "mr": 0.0, "adjusted_mrr": 0.0, **{f"hits@{k}": 0.0 for k in CUTOFFS}}
+        return {
+            "mrr": 0.0,
+            "mr": 0.0,
+            "adjusted_mrr": 0.0,
+            "chance_mrr": 0.0,
+            **{f"hits@{k}": 0.0 for k in CUTOFFS},
+        }
     mrr = float((1 / rank).mean())
     n = np.maximum(candidates.astype(float), 1)
     expected = float((harmonic(n) / n).mean())
     adjusted = (mrr - expected) / (1 - expected) if expected < 1 else 0.0
     hits = {f"hits@{k}": float((rank <= k).mean()) for k in CUTOFFS}
-    return {"mrr": mrr, "mr": float(rank.mean()), "adjusted_mrr": adjusted, **hits}
+    return {"mrr": mrr, "mr": float(rank.mean()), "adjusted_mrr": adjusted, "chance_mrr": expected, **hits}
 
 
 def harmonic(n: np.ndarray) -> np.ndarray:

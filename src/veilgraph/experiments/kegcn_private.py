@@ -11,6 +11,7 @@ from veilgraph.experiments.kegcn_labels import OWN, figures
 from veilgraph.load import Graph
 
 HALF = {"confidential": 0.5}
+DELTA = 1e-5  # the thesis'
 OPEN: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {  # settings, and what is marked at random
     "no guarantee": ({}, {}),
     "unrestricted only": ({"drop_confidential": True}, HALF),
@@ -86,7 +87,12 @@ def _more(graph: str, setting: str, epsilon: float | None, seed: int) -> dict[st
         own = OWN[graph] if setting == "no guarantee" else {}
         return {"settings": {**own, **settings}, "seed": seed, **(marks if random else {})}
     kind = setting.split(",")[0]
-    settings = {"guarantee": kind, "epsilon": epsilon, **(FULL if setting.endswith("full batch") else {})}
+    settings = {
+        "guarantee": kind,
+        "epsilon": epsilon,
+        "delta": DELTA,
+        **(FULL if setting.endswith("full batch") else {}),
+    }
     share = (
         {}
         if not random or kind == "label"

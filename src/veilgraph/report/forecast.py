@@ -78,9 +78,10 @@ def forecast(found: Mapping[str, Any]) -> str:
             (
                 "How it was done",
                 paragraph(
-                    f"{len(counts['judged'])} times other unrestricted statements stood in for confidential ones ({_many(counts['stand_in'])} of "
-                    f"them, beside {_many(counts['unrestricted'])} that stayed unrestricted), and {_many(counts['judged'])} judged. "
-                    f"Figures are means, intervals are over the stand-ins. By chance MRR would be {found['chance']:.4f}."
+                    f"{len(counts['judged'])} times other unrestricted statements stood in for confidential ones: "
+                    f"{_many(counts['stand_in'])} of them, beside {_many(counts['unrestricted'])} that stayed unrestricted; "
+                    f"{_many(counts['judged'])} judged. Figures are means, intervals are over the stand-ins. By chance MRR would be "
+                    f"{found['chance']:.4f}."
                 ),
             ),
         ],

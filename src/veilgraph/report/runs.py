@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -18,6 +17,7 @@ from veilgraph.report.blocks import Block, Grid, Picture, Section, Words
 from veilgraph.report.findings import Findings, find
 from veilgraph.report.page import bars, lines, page, scatter
 from veilgraph.runs import Run
+from veilgraph.train.loop import judged
 
 WARNING = (
     "For the curator. Figures about confidential statements, losses and attacks depend on them without noise and are not "
@@ -138,6 +138,8 @@ def _short(found: Findings) -> Section:
     ]
     if found.popular is not None:
         rows.append(("guessing popular answers", found.popular["mrr"], "—"))
+    if found.quality:
+        rows.append(("guessing at random", found.quality[found.main]["chance_mrr"], 0.5))
     columns = (
         "",
         "use: finds the hidden end of a fact (MRR; 1 is perfect)",
@@ -151,14 +153,11 @@ def _short(found: Findings) -> Section:
 
 def _audit_words(audited: dict[str, Any]) -> str:
     claimed, count = audited["epsilon_claimed"], audited["canaries"]
-    right = 0.05 ** (
-        1 / count
-    )  # the least chance of being right that as many right guesses leave, 19 times in 20
     return (
         f"Audit: {count} canaries (made-up statements about entities nobody else speaks of), each in by a fair coin, in one more training. "
         f"The best guess who was in refutes every ε below {audited['epsilon_lower_bound']:.2f}; claimed is "
         f"{'∞' if claimed is None else f'{claimed:.2f}'}: {audited['verdict']}. So many canaries could refute no ε above "
-        f"{math.log(right / (1 - right)):.1f}, and a bound near 0 says that nothing was found, not that nothing is there."
+        f"{audited['power']:.1f}, and a bound near 0 says that nothing was found, not that nothing is there."
     )
 
 
@@ -174,6 +173,9 @@ def _utility(found: Findings) -> Section:
                 rows.append((name, kind, *(measured[kind][m] for m in MEASURES)))
     if found.popular is not None:
         rows.append(("guessing popular answers", "all", *(found.popular[m] for m in MEASURES)))
+    rows.append(
+        ("guessing at random", "all", found.quality[found.main]["chance_mrr"], *("—" for _ in MEASURES[1:]))
+    )
     possible = may_be_confidential(found.graph)
     relations = found.quality[found.main]["relations"]
     names = list(found.graph.relations)
@@ -198,14 +200,20 @@ def _utility(found: Findings) -> Section:
 
 def _curves(found: Findings) -> Section:
     blocks: list[Block] = []
-    for key, label in (
-        ("loss", "mean loss of ordinary batches"),
-        ("private_loss", "mean loss of private batches"),
-        ("epsilon", "ε"),
-    ):
+    bases = {name: judged(run.config) for name, run in found.runs.items()}
+    pictures = [  # losses of other statements are no comparison: each kind has a picture of its own
+        *(("loss", f"mean loss of batches of {base}", base) for base in dict.fromkeys(bases.values())),
+        ("private_loss", "mean loss of private batches", None),
+        *(("valid_mrr", f"validation MRR of {base}", base) for base in dict.fromkeys(bases.values())),
+        ("epsilon", "ε", None),
+    ]
+    for key, label, base in pictures:
         series = {
-            name: [(line["epoch"], line[key]) for line in run.trace if line.get(key) is not None]
+            name: [
+                (number, line[key]) for number, line in enumerate(run.trace, 1) if line.get(key) is not None
+            ]
             for name, run in found.runs.items()
+            if base in (None, bases[name])
         }
         series = {name: points for name, points in series.items() if len(points) > 1}
         if series:

@@ -36,11 +36,12 @@ class Progress:
     epochs: int
     step: int
     steps: int  # in this epoch
-    loss: float  # 0 where only private steps are taken: theirs is confidential
+    loss: float | None  # None where only private steps are taken: theirs is confidential
     mrr: float | None
     positives_per_second: float
     seconds_left: float
     epsilon: float | None = None
+    judged: str = "all statements"  # what ``mrr`` is of
 
 
 Listener = Callable[[Progress], None]
@@ -106,14 +107,14 @@ def _epoch(
     clock: _Clock,
 ) -> dict[str, object]:
     """The steps of one epoch that are still to do; returns its line for the trace."""
-    began, first, count = time.perf_counter(), state.step, 0
+    began, first, count, telling = time.perf_counter(), state.step, 0, 0
     steps, positives = plan.steps_per_epoch, plan.positives
     plan.seconds = dict.fromkeys(plan.seconds, 0.0)
     told = began
     pause = max(1, steps // AVERAGES_PER_EPOCH)
     share = 1 - math.exp(-pause / max(steps, 1) / config.averaging) if config.averaging else 1.0
     for batch in plan.batches(state.epoch):
-        count += 1
+        count, telling = count + 1, telling + plan.tells(batch)
         if count <= first:  # done before the checkpoint: drawn again only to keep the random streams in step
             continue
         done = (state.epoch + (count - 1) / max(steps, 1)) / epochs
@@ -136,9 +137,10 @@ def _epoch(
             left = (steps - count + (epochs - state.epoch - 1) * steps) / speed
             mrr = state.best_mrr if state.best_mrr >= 0 else None
             rate_of = positives * speed / max(steps, 1)
-            mean = state.loss / count
+            mean = state.loss / telling if telling else None
             spent = plan.epsilon()
-            listener(Progress(state.epoch + 1, epochs, count, steps, mean, mrr, rate_of, left, spent))
+            of = judged(config)
+            listener(Progress(state.epoch + 1, epochs, count, steps, mean, mrr, rate_of, left, spent, of))
     total = state.loss
     state.epoch, state.step, state.loss = state.epoch + 1, 0, 0.0
     state.steps += count
@@ -146,7 +148,7 @@ def _epoch(
     state.seconds += seconds
     return {
         "epoch": state.epoch,
-        "loss": total / max(count, 1),
+        "loss": total / telling if telling else None,
         "steps": state.steps,
         "seconds": round(seconds, 4),
         **{f"{name}_seconds": round(value, 4) for name, value in plan.seconds.items()},
@@ -154,6 +156,11 @@ def _epoch(
         "epsilon": plan.epsilon(),
         **plan.record(),
     }
+
+
+def judged(config: TrainConfig) -> str:
+    """What validation is of: where something is promised, of statements anybody may read."""
+    return "unrestricted statements" if config.private or config.drop_confidential else "all statements"
 
 
 class Validation:
@@ -189,4 +196,8 @@ class Validation:
         state.stalled = 0 if moved else state.stalled + 1
         if plateau and state.stalled and state.stalled % 2 == 0:
             state.rate_factor *= 0.5
-        return {"valid_mrr": mrr, "validate_seconds": round(time.perf_counter() - began, 4)}
+        return {
+            "valid_mrr": mrr,
+            "valid_of": judged(config),
+            "validate_seconds": round(time.perf_counter() - began, 4),
+        }

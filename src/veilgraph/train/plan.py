@@ -57,6 +57,9 @@ class Plan(Protocol):
     def step(self, p: Parameters, optimisers: dict[str, Optimiser], batch: Any, rate: float) -> float:
         """Move the tables; returns the mean loss."""
 
+    def tells(self, batch: Any) -> bool:
+        """Whether a batch has a loss that may be shown."""
+
     def flush(self, p: Parameters) -> None:
         """Called before anything leaves the trainer."""
 
@@ -159,6 +162,10 @@ class OrdinaryPlan:
         self.seconds["gradient"] += computed - began
         self.seconds["update"] += time.perf_counter() - computed
         return gradients.loss
+
+    def tells(self, batch: Batch) -> bool:
+        """Ordinary batches hide nothing."""
+        return True
 
     def flush(self, p: Parameters) -> None:
         """Nothing is pending in an ordinary training."""

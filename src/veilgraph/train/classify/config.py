@@ -8,6 +8,7 @@ from typing import Any
 
 from veilgraph.errors import ConfigError, UnknownNameError
 from veilgraph.models.gcn import RECIPES, SCORES, Recipe, score
+from veilgraph.runs import DELTA
 
 FEW = 1000  # entities to learn from
 WAYS = ("heads", "tails", "both")
@@ -45,7 +46,7 @@ class ClassifyConfig:
     # --- with a guarantee ---------------------------------------------------------------------------------------------
     guarantee: str = "none"  # or one of guarantees/: label, edge, node
     epsilon: float | None = None
-    delta: float = 1e-5
+    delta: float = DELTA
     into: str = (
         "heads"  # edge: which ends of a statement hear of each other, release by release: heads, tails, both
     )

@@ -29,9 +29,10 @@ from veilgraph.mark.units import capped, units
 from veilgraph.models.base import Model
 from veilgraph.models.parameters import Parameters
 from veilgraph.rng import Streams
+from veilgraph.runs import DELTA
 from veilgraph.train import negatives
-from veilgraph.train.gradients import QueryBatch, Rows, TripleBatch
-from veilgraph.train.optim import Optimiser, merge
+from veilgraph.train.gradients import QueryBatch, TripleBatch
+from veilgraph.train.optim import Optimiser
 from veilgraph.train.plan import Batch, OrdinaryPlan, objective_of
 from veilgraph.train.private import quantile
 from veilgraph.train.private.clip import NOWHERE, Clip, ClippedSum, Into, Votes
@@ -39,7 +40,7 @@ from veilgraph.train.private.measure import Meter
 from veilgraph.train.private.mechanisms import Step, Terms, mechanism_class
 from veilgraph.train.private.sample import PoissonSampler, pieces
 from veilgraph.train.private.stages import Stages
-from veilgraph.train.private.sums import clipped_sum
+from veilgraph.train.private.sums import clipped_sum, joined
 
 BLOCKS = 20  # steps are paid for in advance, in blocks that grow to this share of them: what a crash may lose
 TOGETHER = 64  # steps whose negatives are drawn at once
@@ -87,7 +88,7 @@ class PrivatePlan:
         self.unit_of, self.units = unit_of[kept], terms.expected / terms.rate
         self.sampler = PoissonSampler(self.unit_of, terms.rate)
         self.clip_settled = False
-        self.several = terms.per_unit > 1
+        self.several, self.delta = terms.per_unit > 1, config.delta or DELTA
         self.entities = len(graph.entities)
         self.paid, self.block = 0, 1
         self.block_of_negatives, self.wrong = -1, torch.empty(0)
@@ -136,6 +137,10 @@ class PrivatePlan:
                 yield batch
             for number in self._private_between(done, of, epoch):
                 yield PrivateStep(number)
+
+    def tells(self, batch: Batch | PrivateStep) -> bool:
+        """Whether a batch has a loss that may be shown: that of a private step is confidential."""
+        return not isinstance(batch, PrivateStep)
 
     # --- a step ---------------------------------------------------------------------------------------------------
     def step(
@@ -212,16 +217,16 @@ class PrivatePlan:
         if config.clip_quantile is not None and self.ledger.found("clip") is None:
             events.append(quantile.event(self.units))  # will be paid before the first step
         if self.stages.count == 1:
-            self.left = steps_left(events, event, config.epsilon, config.delta or 0.0, total)
+            self.left = steps_left(events, event, config.epsilon, self.delta, total)
             return self.left
         rest = [
             repeated(times, step_event(config, self.terms, factor))
             for times, factor in self.stages.parts(first, total)
         ]
-        if spent([*events, *rest], config.delta or 0.0).epsilon <= config.epsilon:
+        if spent([*events, *rest], self.delta).epsilon <= config.epsilon:
             self.left = total
             return total
-        return steps_left(events, event, config.epsilon, config.delta or 0.0, count)
+        return steps_left(events, event, config.epsilon, self.delta, count)
 
     def _settle_clip(self, p: Parameters) -> None:
         """The clip norm at a private quantile of the gradient norms, once: charged, then drawn, then written down."""
@@ -231,7 +236,7 @@ class PrivatePlan:
         found = self.ledger.found("clip")
         if found is None:
             event, budget = quantile.event(self.units), self.config.epsilon
-            after = spent([*self.ledger.events, event], self.config.delta or 0.0).epsilon
+            after = spent([*self.ledger.events, event], self.delta).epsilon
             if budget is not None and self.ledger.private and after > budget:
                 raise BudgetError(
                     f"finding a clip norm would bring ε to {after:.3g}, beyond the budget of {budget:g}. "
@@ -301,8 +306,8 @@ class PrivatePlan:
         if self.mechanism.wants_votes:
             votes = _votes(statements, owner, self.entities, self.terms.per_unit)
         return ClippedSum(
-            _joined([part.entities for part in parts], tables.entities) if self.clip.entities else None,
-            _joined([part.relations for part in parts], tables.relations) if self.clip.relations else None,
+            joined([part.entities for part in parts], tables.entities) if self.clip.entities else None,
+            joined([part.relations for part in parts], tables.relations) if self.clip.relations else None,
             self.clip.norm,
             sum(part.loss for part in parts),
             torch.cat([part.norms for part in parts]) if parts else torch.empty(0),
@@ -330,7 +335,7 @@ class PrivatePlan:
         """ε so far at the run's δ (looked up again when that takes little of the time passed); None where nothing is promised."""
         began = time.perf_counter()
         if began >= self.next_look:
-            self.shown = spent(self.ledger.events, self.config.delta or 0.0, grid=COARSE).epsilon
+            self.shown = spent(self.ledger.events, self.delta, grid=COARSE).epsilon
             now = time.perf_counter()
             self.next_look = now + 20 * (now - began)
         return self.shown if np.isfinite(self.shown) else None
@@ -347,25 +352,6 @@ def _relation_rows(graph: Graph, config: TrainConfig) -> Tensor:
         possible = unknown
     both = (possible, possible + len(graph.relations)) if config.reciprocal else (possible,)
     return torch.from_numpy(np.concatenate(both))
-
-
-def _joined(rows: list[Rows | None], table: Tensor) -> Rows:
-    """The sum of several row gradients, with their distinct ids."""
-    there = [part for part in rows if part is not None]
-    if not there:
-        return Rows(torch.empty(0, dtype=torch.int64), torch.empty(0, table.shape[1], dtype=torch.float64))
-    if len(there) == 1 or there[0].ids is None:  # (added to one table)
-        return there[0]
-    if sum(len(part.values) for part in there) < len(table):
-        ids = torch.cat([part.ids for part in there if part.ids is not None])
-        return Rows(*merge(ids, torch.cat([part.values for part in there])))
-    whole, met = torch.zeros_like(table, dtype=torch.float64), torch.zeros(len(table), dtype=torch.bool)
-    for part in there:
-        assert part.ids is not None
-        whole.index_add_(0, part.ids, part.values)
-        met[part.ids] = True
-    ids = met.nonzero().squeeze(1)
-    return Rows(ids, whole.index_select(0, ids))
 
 
 def _votes(statements: Tensor, owner: Tensor, entities: int, per_unit: int) -> Votes:

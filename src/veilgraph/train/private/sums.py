@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import torch
 from torch import Tensor
 
 from veilgraph.models.base import GenericModel, Model
 from veilgraph.models.parameters import Parameters
-from veilgraph.train.gradients import Objective, TripleBatch
+from veilgraph.train.gradients import Objective, Rows, TripleBatch
+from veilgraph.train.optim import merge
 from veilgraph.train.private.clip import NOWHERE, Clip, ClippedSum, Into
 from veilgraph.train.private.generic import generic_sum
 from veilgraph.train.private.separable import separable_sum
@@ -29,3 +31,22 @@ def clipped_sum(
     if isinstance(model, GenericModel):
         return generic_sum(model, p, batch, unit, objective, clip, into)
     return separable_sum(model, p, batch, unit, objective, clip, into)
+
+
+def joined(rows: list[Rows | None], table: Tensor) -> Rows:
+    """The sum of several row gradients, with their distinct ids."""
+    there = [part for part in rows if part is not None]
+    if not there:
+        return Rows(torch.empty(0, dtype=torch.int64), torch.empty(0, table.shape[1], dtype=torch.float64))
+    if len(there) == 1 or there[0].ids is None:  # (added to one table)
+        return there[0]
+    if sum(len(part.values) for part in there) < len(table):
+        ids = torch.cat([part.ids for part in there if part.ids is not None])
+        return Rows(*merge(ids, torch.cat([part.values for part in there])))
+    whole, met = torch.zeros_like(table, dtype=torch.float64), torch.zeros(len(table), dtype=torch.bool)
+    for part in there:
+        assert part.ids is not None
+        whole.index_add_(0, part.ids, part.values)
+        met[part.ids] = True
+    ids = met.nonzero().squeeze(1)
+    return Rows(ids, whole.index_select(0, ids))
