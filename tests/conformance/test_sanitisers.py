@@ -20,7 +20,8 @@ def request(*, repeat: bool, seed: int = 0) -> Request:
     taken = rng.random((USERS, ITEMS)) < 0.3
     allowed = np.ones_like(taken) if repeat else ~taken
     values = rng.integers(2, size=USERS)
-    return Request(scores, allowed, K, taken.sum(0), Eraser.fit(scores, values), public_items=True)
+    eraser = Eraser.fit(scores, values)
+    return Request(scores, allowed, K, taken.sum(0), eraser, public_items=True, repeat=repeat)
 
 
 @pytest.mark.parametrize("repeat", [True, False])
@@ -74,7 +75,7 @@ def test_exponential_draws_as_it_says() -> None:
     from scipy import stats
 
     scores = np.tile(np.array([[0.0, 0.5, 1.0]], np.float32), (20_000, 1))
-    asked = Request(scores, np.ones_like(scores, bool), 1, np.ones(3), public_items=True)
+    asked = Request(scores, np.ones_like(scores, bool), 1, np.ones(3), public_items=True, repeat=True)
     drawn = sanitise(asked, [Exponential(2.0)])[:, 0]
     assert (drawn != sanitise(asked, [Exponential(2.0)])[:, 0]).any()  # chance is fresh, not seeded
     chance = np.exp(2.0 / 2 * scores[0].astype(float))
@@ -101,6 +102,14 @@ def test_exponential_keeps_its_word_for_the_worst_pair_of_people() -> None:
                 chance += product
             logs.append(np.log(chance))
         assert 0.6 * budget < abs(logs[0] - logs[1]) <= budget  # and not far below: nothing is wasted
+
+
+def test_an_epsilon_is_refused_by_what_was_asked_for_and_not_by_what_people_have() -> None:
+    """Who has nothing would get a list of new items, who has something an error: that tells which of them it is."""
+    asked = replace(request(repeat=True), repeat=False)  # nobody here has anything to leave out
+    assert asked.allowed.all()
+    with pytest.raises(PrivacyError, match="may repeat known items"):
+        sanitise(asked, sanitisers("exponential:budget=1"))
 
 
 @pytest.mark.parametrize("name", list(available()))

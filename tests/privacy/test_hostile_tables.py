@@ -12,8 +12,9 @@ from veilgraph.train import negatives
 from veilgraph.train.gradients import Objective, TripleBatch
 from veilgraph.train.losses import Loss
 from veilgraph.train.private.clip import Clip
+from veilgraph.train.private.plan import SMALL
 from veilgraph.train.private.pulls import pulls
-from veilgraph.train.private.sums import clipped_sum
+from veilgraph.train.private.sums import clipped_sum, filled
 
 ENTITIES, RELATIONS, WIDTH, NEGATIVES = 40, 3, 16, 8
 SIZES = (0, 5, 10, 15, 18, 19, 20, 25, 30, 35, 38)
@@ -60,6 +61,45 @@ def test_one_statement_moves_a_sum_by_a_clip_norm_at_most(name: str, norm: int) 
         loss = ("margin", "softplus", "self-adversarial", "softmax")[trial % 4]
         with_it, without = (_total(model, p, rows, wrong, loss) for rows in (triples, triples[:-1]))
         assert float((with_it - without).norm()) <= 1.001  # not so where it is no number
+
+
+@pytest.mark.parametrize(
+    ("name", "norm"), [("transe", 2), ("transe", 1), ("rotate", 1), ("distmult", 1), ("rescal", 1)]
+)
+@pytest.mark.parametrize(("width", "k"), [(8, 1), (8, 2), (8, 8), (128, 16)])
+def test_how_many_statements_there_are_rounds_none_of_them_anew(
+    name: str, norm: int, width: int, k: int
+) -> None:
+    """Matrix products choose how they add by their shape; so the shape is public, whatever the batch. Bit by bit, at every size."""
+    rng = np.random.default_rng(3)
+    model = models.create(name, width, norm=norm)
+    entities, relations = model.initialise(ENTITIES, 2 * RELATIONS, rng)
+    p = Parameters(1e4 * entities, relations)
+    rows = torch.from_numpy(np.stack([rng.integers(0, n, 70) for n in (ENTITIES, RELATIONS, ENTITIES)], 1))
+    drawn = negatives.draw_two_sides(rng, 1, k, ENTITIES)
+    wrong = torch.from_numpy(np.stack(np.split(drawn, 2), 1))[0]
+    objective = Objective(Loss("softplus", 1.0, 1.0, 0), "none", 0.0, False)
+
+    def parts(count: int, size: int) -> list[torch.Tensor]:
+        batch, _ = filled(rows[:count], torch.arange(count), wrong, size)
+        with torch.no_grad():
+            found = pulls(model, p, batch, None, objective)
+        b = len(batch.triples)
+        sides = (found.value, found.query, found.on_negative.view(2 * b, -1))
+        return [*(part.view(2, b, -1)[:, :count] for part in sides), found.head[:count], found.tail[:count]]
+
+    whole = parts(70, SMALL)
+    alone = 0
+    for count in (1, 2, 3, 4, 5, 7, 11, 12, 17, 24, 25, 33, 49, 50, 64, 65):
+        found = parts(count, SMALL)
+        for one, all_ in zip(found[:3], whole[:3]):
+            assert torch.equal(one, all_[:, :count])
+        assert all(torch.equal(one, all_[:count]) for one, all_ in zip(found[3:], whole[3:]))
+        alone += any(
+            not torch.equal(one, all_[:, :count]) for one, all_ in zip(parts(count, 1)[:3], whole[:3])
+        )
+    if (name, width) == ("distmult", 8):
+        assert alone > 0  # (without a public shape it is otherwise)
 
 
 MANY = 98_304  # statements: what each adds may be rounded, what all add must not be

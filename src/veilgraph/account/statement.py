@@ -15,6 +15,12 @@ WHO = {
 }
 
 
+ASKED = {
+    "node": "such an entity (where its labels are known to stay, ε counts twice)",
+    "label": "such labels",
+}
+
+
 def statement(document: Mapping[str, Any]) -> str:
     """What the numbers of a certificate mean."""
     if document["guarantee"] == "none":
@@ -39,10 +45,11 @@ def statement(document: Mapping[str, Any]) -> str:
             f"{_decided(document)}"
         )
     odds = math.exp(min(epsilon, 700))
+    asked = ASKED.get(unit, "a statement") if int(document.get("version", 1)) > 1 else "a statement"
     return (
         f"Whether {who} in the graph changes the probability of any outcome of this training by a factor of at most "
         f"{_up(odds, 2)} (ε = {_up(epsilon, 3)}), except with probability {delta:g} (δ). Someone who knows everything else in the "
-        f"graph and thinks a statement as likely as not cannot become more than {_sure(epsilon)} % sure of it.{_reached(document)} "
+        f"graph and thinks {asked} as likely as not cannot become more than {_sure(epsilon)} % sure of it.{_reached(document)} "
         f"This holds for what is released here, and for everything that is computed from it and public facts. It does not cover "
         f"what unrestricted statements reveal, nor the names of entities and relations, which are public. It is about this "
         f"run alone: several runs on one graph add up.{_decided(document)}"

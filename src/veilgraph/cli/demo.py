@@ -48,7 +48,20 @@ def show(result: dict[str, Any]) -> None:
 
     table(
         ("", "MRR", "Hits@1", "Hits@10", "mean rank"),
-        [(name, m["mrr"], m["hits@1"], m["hits@10"], m["mr"]) for name, m in result["quality"].items()],
+        [
+            *(
+                (name, m["mrr"], m["hits@1"], m["hits@10"], m["mr"])
+                for name, m in result["quality"].items()
+                if m
+            ),
+            (
+                "guessing at random",
+                max(m["chance_mrr"] for m in result["quality"].values() if m),
+                None,
+                None,
+                None,
+            ),
+        ],
         "Held-out facts, ranked among all entities",
     )
     for question, answers in result["answers"].items():

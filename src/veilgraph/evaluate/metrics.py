@@ -13,8 +13,6 @@ from veilgraph.models.transm import distinct_counts
 
 CUTOFFS = (1, 3, 10)
 
-STUDENT = {2: 12.71, 3: 4.30, 4: 3.18, 5: 2.78, 6: 2.57, 7: 2.45, 8: 2.36, 9: 2.31, 10: 2.26}
-
 
 def summarise(rank: np.ndarray, candidates: np.ndarray) -> dict[str, float]:
     """mrr, mr, adjusted_mrr, chance_mrr and hits@1/3/10.
@@ -97,4 +95,6 @@ def interval(values: Sequence[float]) -> float | None:
     """Half the width of the 95 % interval of the mean (Student)."""
     if len(values) < 2:
         return None
-    return STUDENT.get(len(values), 2.0) * statistics.stdev(values) / math.sqrt(len(values))
+    from scipy.stats import t
+
+    return float(t.ppf(0.975, len(values) - 1)) * statistics.stdev(values) / math.sqrt(len(values))

@@ -6,11 +6,12 @@ import numpy as np
 import pyarrow as pa
 
 from veilgraph.errors import InputError, UsageError
-from veilgraph.load.graph import Graph
+from veilgraph.load.graph import DECIDED_FROM, HELD_OUT, Graph
 from veilgraph.load.vocabulary import Vocabulary
 from veilgraph.rng import Streams, uniform
 
 WAYS = ("relation", "entity", "random")
+DIVIDED = "which statements are whose: one graph was divided among clients before anything was marked"
 
 
 def divide(graph: Graph, clients: int, *, by: str = "relation", seed: int = 0) -> dict[str, Graph]:
@@ -73,8 +74,12 @@ def part_of(graph: Graph, splits: dict[str, np.ndarray], entities: np.ndarray) -
             np.searchsorted(ids, rows[:, i]) for i, ids in ((0, entities), (1, relations), (2, entities))
         ]
         kept[name] = np.stack(columns, 1).astype(np.int32)
+    extra: dict[str, object] = {DECIDED_FROM: [*graph.decided_from, DIVIDED]}
+    if HELD_OUT in graph.extra:
+        extra[HELD_OUT] = np.flatnonzero(graph.held_out[entities]).tolist()
     return Graph(
         Vocabulary(graph.entities.array.take(pa.array(entities))),
         Vocabulary(graph.relations.array.take(pa.array(relations)), "relation"),
         kept,
+        extra=extra,
     )

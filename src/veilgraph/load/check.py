@@ -47,7 +47,14 @@ def fix(graph: Graph) -> Graph:
     twice there, and a relation only where no public rule makes it confidential. A graph that is mended before it is marked says so
     in ``decided_from``.
     """
-    graph = graph.decided("which statements were dropped: mended (--fix) before anything was marked")
+    return _mended(graph).decided(
+        "which statements were dropped: mended (--fix) before anything was marked"
+        if graph.marks is None
+        else "which statements were dropped: mended (--fix) under other marks"
+    )
+
+
+def _mended(graph: Graph) -> Graph:
     hidden = np.zeros(0, np.int64)
     if graph.marks is not None:
         hidden = np.flatnonzero(graph.marks.possible(list(graph.relations)))

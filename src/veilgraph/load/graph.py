@@ -19,6 +19,7 @@ SPLITS = ("train", "valid", "test")
 DECIDED_FROM = (
     "decided_from"  # in ``extra``: what was decided by looking at statements that were not marked yet
 )
+DECIDED_UNDER = "decided_under"  # in ``extra``: the same under marks, each with a digest of what was open
 HELD_OUT = "held_out"  # in ``extra``: entities that a split keeps from training, which is public
 
 
@@ -128,14 +129,32 @@ class Graph:
 
     @property
     def decided_from(self) -> tuple[str, ...]:
-        """What was decided by looking at statements before anything was marked; a promise takes it to be public."""
-        return tuple(str(line) for line in self.extra.get(DECIDED_FROM, ()))
+        """What was decided by looking at statements before they were marked; a promise takes it to be public.
+
+        A decision that looked at what was unrestricted then is one of them, once something of that is confidential, or the unit another.
+        """
+        told = [str(line) for line in self.extra.get(DECIDED_FROM, ())]
+        under = [
+            str(one["what"]) for one in self.extra.get(DECIDED_UNDER, ()) if one["open"] != self.open_digest
+        ]
+        return tuple(dict.fromkeys([*told, *under]))
 
     def decided(self, what: str) -> Graph:
-        """The same graph, with a decision written down that looked at any statement; none if marks told which it may look at."""
-        if self.marks is not None or what in self.decided_from:
-            return self
-        return replace(self, extra={**self.extra, DECIDED_FROM: [*self.decided_from, what]})
+        """The same graph, with a decision that was just made written down: it looked at any statement or, if marks told which it may
+        look at, at what they leave open."""
+        if self.marks is None:
+            lines = [line for line in self.extra.get(DECIDED_FROM, ()) if line != what]
+            return replace(self, extra={**self.extra, DECIDED_FROM: [*lines, what]})
+        under = [*self.extra.get(DECIDED_UNDER, ()), {"what": what, "open": self.open_digest}]
+        return replace(self, extra={**self.extra, DECIDED_UNDER: under})
+
+    @property
+    def open_digest(self) -> str:
+        """A SHA-256 of the unit and of what is unrestricted, wherever it stands: public."""
+        opened = [self.keys(array[~self.secret(split)]) for split, array in self.splits.items()]
+        digest = hashlib.sha256((self.marks.unit if self.marks is not None else "").encode())
+        digest.update(np.unique(np.concatenate(opened)).tobytes() if opened else b"")
+        return digest.hexdigest()
 
     @cached_property
     def fingerprint(self) -> str:

@@ -39,7 +39,14 @@ def split(
         )
     if mode not in MODES:
         raise InputError(f"split mode must be one of {', '.join(MODES)}; found {mode!r}")
-    graph = graph.decided(f"which statements are held out: split ({mode}) before anything was marked")
+    return _cut(graph, valid, test, mode, seed).decided(
+        f"which statements are held out: split ({mode}) before anything was marked"
+        if graph.marks is None
+        else f"which statements are held out: split ({mode}) under other marks"
+    )
+
+
+def _cut(graph: Graph, valid: float, test: float, mode: str, seed: int) -> Graph:
     if mode == "latest":
         return _latest(graph, valid, test, seed)
     statements = np.unique(graph.triples, axis=0)
@@ -119,8 +126,13 @@ def _latest(graph: Graph, valid: float, test: float, seed: int) -> Graph:
     relation = int(np.bincount(told[:, 1], minlength=len(graph.relations)).argmax())
     own = statements[:, 1] == relation
     by_head = graph.marks is not None and graph.marks.unit == "head"
-    counted = own & (~secret | by_head)  # whose place in a head's order others may see
-    before, of = _places(statements[:, 0], counted, own)
+    before, of = _places(statements[:, 0], own & ~secret, own)  # of unrestricted ones: what everybody may see
+    counted = own & ~secret
+    if by_head:  # all that is confidential about a head comes and goes with it, and moves nothing that is not
+        among, all_ = _places(statements[:, 0], own, own)
+        hidden = own & secret
+        before[hidden], of[hidden] = among[hidden], all_[hidden]
+        counted = own
     share = (before + 1) / np.maximum(of + ~counted, 1)
     alone = own & ~counted & (of == 0)
     share[alone] = 1 - uniform(graph.keys(statements[alone]), seed, "split")

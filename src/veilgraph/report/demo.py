@@ -21,7 +21,7 @@ from veilgraph.train import train
 
 CONFIDENTIAL = ("hasDiagnosis", "hasFinding", "hasSymptom", "takes", "mayBenefitFrom")
 QUESTIONS = ("hasDiagnosis", "mayBenefitFrom", "treatedBy")
-MEASURES = ("mrr", "hits@1", "hits@3", "hits@10", "mr")
+MEASURES = ("mrr", "chance_mrr", "hits@1", "hits@3", "hits@10", "mr")
 MARKER = ".veil-demo"
 
 

@@ -31,6 +31,8 @@ class Request:
         False  # whether the columns are a public list, whoever has what (recommend/catalogue.py)
     )
 
+    repeat: bool = False  # whether lists may have what a user has already
+
     @cached_property
     def lists(self) -> np.ndarray:
         """``[u, k]`` the lists as they are: the best, or what a sanitiser made of them."""

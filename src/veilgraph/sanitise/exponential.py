@@ -59,7 +59,9 @@ class Exponential(Sanitiser):
                 "which items lists may have was read off the histories: an item that only one person has would vanish with that "
                 "person, so no ε holds. Name the public list of all items: --catalogue item/ (how their names begin) or a file."
             )
-        if not request.allowed.all():
+        if not (
+            request.repeat and request.allowed.all()
+        ):  # by what was asked for: whether anything is left out would tell too
             raise PrivacyError(
                 "what is left out of a list because the user has it tells what the user has: the exponential mechanism "
                 "promises something only for lists that may repeat known items."

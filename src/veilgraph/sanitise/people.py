@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 import numpy as np
@@ -90,7 +90,7 @@ class Policy:
     ) -> np.ndarray:
         """``[b, top]`` columns for the users of these offers; ``places`` says which users of all they are."""
         allowed, public = offers.allowed(repeat=repeat), offers.public
-        request = Request(offers.scores, allowed, top, offers.popularity, public_items=public)
+        request = Request(offers.scores, allowed, top, offers.popularity, public_items=public, repeat=repeat)
         if not self.erasers:
             return sanitise(request, self.chain, seed)
         lists = np.empty((len(places), top), np.int64)
@@ -100,7 +100,8 @@ class Policy:
             scores, allowed = request.scores, request.allowed
             if len(rows) < len(places):
                 scores, allowed = scores[rows], allowed[rows]
-            one = Request(scores, allowed, top, request.popularity, self.erasers[number], public_items=public)
+            own = self.erasers[number]
+            one = replace(request, scores=scores, allowed=allowed, eraser=own)
             lists[rows] = sanitise(one, self.chain, seed)
         return lists
 

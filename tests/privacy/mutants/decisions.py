@@ -41,7 +41,7 @@ MUTANTS = [
         "load/split.py",
         "counted = own & (~secret | by_head)",
         "counted = own",
-        f"{NEIGHBOURS}::test_every_rule[random_share-latest]",
+        f"{NEIGHBOURS}::test_every_rule[random_share-latest-statement]",
     ),
     Mutant(
         "random split: names are kept by confidential statements",

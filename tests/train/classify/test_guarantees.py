@@ -140,6 +140,17 @@ def test_the_list_of_labels_does_not_come_from_protected_ones(town: Path, tmp_pa
     )
 
 
+def test_labels_one_step_away_are_protected_too(tmp_path: Path) -> None:
+    """On a graph nobody marked, a path of one relation ends in the very labels that are protected: they list no public names."""
+    (tmp_path / "g.tsv").write_text(
+        "".join(f"p{i}\tknows\tp{(i * 7 + 1) % 40}\np{i}\thas\t{'a' if i % 2 else 'b'}\n" for i in range(40))
+        + "p7\thas\trare\n"
+    )
+    for by in ("has", "has/has"):
+        with pytest.raises((PrivacyError, InputError), match=r"label-names|no .*label"):
+            classify(tmp_path / "g.tsv", by=by, guarantee="label", epsilon=1.0, share=0.5, steps=2)
+
+
 def test_a_table_that_is_not_there_is_not_replaced_by_another(town: Path) -> None:
     with pytest.raises(InputError, match="no table"):
         classify(town, town / "typo.tsv")

@@ -14,49 +14,51 @@ from veilgraph.mark import may_be_confidential, unrestricted
 from veilgraph.train.private.gauss import source
 from veilgraph.train.private.marginals import Counting, release
 from veilgraph.train.private.measure import Asked, Meter, watched
+from veilgraph.train.private.roles import weights
 from veilgraph.train.private.sample import Token
 
 
-class _First:
-    """Remembers the first release that is shown."""
+class _Releases:
+    """Keeps every total that is shown, as it was when it was released."""
 
     def __init__(self) -> None:
-        self.noisy: np.ndarray | None = None
+        self.noisy: list[np.ndarray] = []
 
     def measured(self, event: Event, asked: Sequence[Asked], token: Token | None) -> None:
         """What it costs is known."""
 
     def released(self, noisy: np.ndarray) -> None:
-        """Of several the first."""
-        self.noisy = noisy if self.noisy is None else self.noisy
+        """One after the other."""
+        self.noisy.append(noisy.copy())
 
 
 def measure_counts(
     graph: Graph, statements: np.ndarray, counting: Counting, multiplier: float, meter: Meter, error: float
-) -> Iterator[tuple[int, int] | Measured]:
+) -> Iterator[tuple[int, int] | list[Measured]]:
     """Release counts until enough is known; ``graph`` holds all canaries, of which a fresh fair coin takes half out each time.
+
+    Yields, in the end, what was found of the first release and, if there is one, of the weighted one; the release of roles is not looked
+    at, and nothing is said about it.
 
     Reads confidential data: as the counts do. Releases: nothing; for the curator.
     """
     public, count, per_unit = unrestricted(graph), len(statements), statements.shape[1]
     own = np.isin(graph.keys(graph.train), graph.keys(statements.reshape(-1, 3)))
-    rest = graph.train[~own]
-    possible = np.flatnonzero(may_be_confidential(graph))
+    rest, possible = graph.train[~own], np.flatnonzero(may_be_confidential(graph))
     cells = _cells(statements, possible, len(graph.entities))
-    sensitivity = counting.asked(multiplier).sensitivity
-    length = np.sqrt(
-        per_unit + per_unit**2
-    )  # of a canary's counts: one for each tail, all of them for its head
-    reach, sigma = (
-        float(length / sensitivity),
-        counting.asked(multiplier, counting.shares(multiplier).first).multiplier,
-    )
-    times = int(np.clip(6.25 * (sigma / reach) ** 2 / PRECISION**2 / count, FEWEST, MOST))
-    trials = Trials({"sums": (0.5 * reach / sigma, 1 + reach / sigma)})
+    rows = np.concatenate([cells[0, :per_unit], cells[0, -1:]]) // len(
+        graph.entities
+    )  # (alike: the same for all)
+    shares = [share for share in counting.shares(multiplier)[:2] if share]
+    asked = [counting.asked(multiplier, share) for share in shares]
+    reach = float(np.sqrt(per_unit + per_unit**2)) / asked[0].sensitivity
+    wanted = 6.25 * (asked[0].multiplier / reach) ** 2 / PRECISION**2 / count
+    times = int(np.clip(wanted, FEWEST, MOST))
+    trials = [Trials({"sums": (0.5 * reach / one.multiplier, 1 + reach / one.multiplier)}) for one in asked]
     for number in range(times):
         included = np.random.default_rng().random(count) < 0.5
         train = np.concatenate([rest, statements[included].reshape(-1, 3)])
-        seen = _First()
+        seen = _Releases()
         with watched(seen):
             private = Meter(meter.ledger, source())
             for event in counting.events(multiplier):
@@ -64,17 +66,20 @@ def measure_counts(
             release(
                 graph.with_splits({**graph.splits, "train": train}), public, counting, multiplier, private
             )
-        assert seen.noisy is not None
-        along = _along(seen.noisy.reshape(-1)[cells], per_unit)
-        trials.add({"sums": along / (sigma * sensitivity)}, included)
+        weight = np.ones(len(seen.noisy[0]))
+        for one, trial, noisy in zip(asked, trials, seen.noisy):
+            adds = np.append(
+                weight[rows[:-1]], per_unit * weight[rows[-1]]
+            )  # what a canary adds to its cells
+            along = noisy.reshape(-1)[cells] @ (adds / np.linalg.norm(adds))
+            trial.add({"sums": along / one.deviation}, included)
+            weight = weights(seen.noisy[0], np.full(len(noisy), one.deviation))
         yield number + 1, times
-    yield Measured(trials.lower_mu(error), trials.most(count, error), 1.0, 1 / sigma, 1.0, times, reach)
-
-
-def _along(noisy: np.ndarray, per_unit: int) -> np.ndarray:
-    """Along what a unit adds: 1 in each tail's cell, all of it in the head's."""
-    tails, head = noisy[:, :per_unit], noisy[:, per_unit]
-    return np.asarray((tails.sum(1) + per_unit * head) / np.sqrt(per_unit + per_unit**2))
+    each = error / len(trials)
+    yield [
+        Measured(trial.lower_mu(each), trial.most(each), 1.0, 1 / one.multiplier, 1.0, times, reach)
+        for one, trial in zip(asked, trials)
+    ]
 
 
 def _cells(statements: np.ndarray, possible: np.ndarray, entities: int) -> np.ndarray:

@@ -31,7 +31,6 @@ HIDDEN, CROWD = (
     0.1,
     300,
 )  # of the variance of the noise, what other canaries may add to it; how many of them are compared
-ENOUGH = 0.75  # of what is charged: where so much was found, other rows need not be looked at
 SCALES = (
     (0.01, 0.1, 1.0, 10.0),
     (0.01, 1.0, 30.0, 1000.0),
@@ -184,10 +183,10 @@ class Stage:
 
 def measure_steps(
     plan: PrivatePlan, p: Parameters, statements: np.ndarray, error: float
-) -> Iterator[tuple[int, int] | Measured]:
+) -> Iterator[tuple[int, int] | list[Measured]]:
     """Take steps until enough is known; yields how many of how many are done and, in the end, what was found.
 
-    Canaries are looked for on their own rows and, where a mechanism keeps those back, on the relations' too.
+    Canaries are looked for on their own rows and on the relations': what has no noise in one of them must not hide behind the other.
 
     Reads confidential data: as the steps do. Releases: nothing; for the curator. Steps draw on noise of their own, which nobody pays for
     because nobody is shown it.
@@ -200,8 +199,6 @@ def measure_steps(
     best: Measured | None = None
     sampler = plan.sampler
     for table in tables:
-        if best is not None and best.mu > ENOUGH * best.expected_mu:
-            break
         plan.sampler = sampler
         for found in _measured(plan, Stage(plan, p, statements, table), statements, error / len(tables)):
             if not isinstance(found, Measured):
@@ -210,7 +207,7 @@ def measure_steps(
                 best = found
     plan.sampler = sampler
     assert best is not None
-    yield best
+    yield [best]
 
 
 def _measured(
@@ -254,7 +251,7 @@ def _measured(
         yield number + 1, count
     yield Measured(
         trials.lower_mu(error / 2),
-        trials.most(int(usable.sum()), error / 2),
+        trials.most(error / 2),
         _least_rate(drawn, count * len(statements), error / 2),
         1 / sigma,
         sampler.real.rate,

@@ -45,10 +45,10 @@ class Trials:
         alarms = _bound(np.array(self.alarms), each, 1.0)
         return max(0.0, *(distance(high, low) for high, low in zip(found, alarms)))
 
-    def most(self, units: int, error: float) -> float:
+    def most(self, error: float) -> float:
         """What would be refuted if every guess were right."""
         each = error / (2 * max(1, sum(len(all_) for all_ in self.thresholds.values())))
-        missed = _none_of(max(len(self.found), 1) * max(units // 2, 1), each)
+        missed = _none_of(max(len(self.found), 1), each)
         return max(0.0, distance(1 - missed, missed))
 
 

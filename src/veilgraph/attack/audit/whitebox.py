@@ -18,7 +18,7 @@ from veilgraph.errors import UsageError
 from veilgraph.load import Graph
 from veilgraph.runs import DELTA
 from veilgraph.train import begin
-from veilgraph.train.private.marginals import Shares, counting_of
+from veilgraph.train.private.marginals import counting_of
 from veilgraph.train.private.stages import Stages
 from veilgraph.train.session import Session
 
@@ -55,12 +55,13 @@ def audit_steps(
     claimed = claim if claim is not None else (run.epsilon if run.epsilon is not None else config.epsilon)
     with_counts = config.prior == "marginals"
     counting = counting_of(planted.graph, units)
-    steps = counts = None
+    steps: Measured | None = None
+    counts: list[Measured] = []
     if config.private_steps:
         given = measure_steps(
             plan, session.state.parameters, planted.statements, ERROR / (2 if with_counts else 1)
         )
-        steps = _watched(given, "steps", tell)
+        steps = _watched(given, "steps", tell)[0]
     if with_counts and counting.whole:
         again = plant(graph, canaries, np.random.Generator(np.random.SFC64()), chance=1.0, alike=True)
         own = replace(counting, entities=len(again.graph.entities))
@@ -70,34 +71,27 @@ def audit_steps(
         )
         counts = _watched(given, "releases of counts", tell)
 
-    def total(of_steps: float, of_counts: float, rate: float) -> float:
+    def total(name: str, rate: float) -> float:
         """ε of the run if its releases had these μ."""
-        events: list[Event] = []
+        events: list[Event] = [
+            gaussian(1 / min(getattr(one, name), HIGHEST)) for one in counts if getattr(one, name) > 0
+        ]
+        of_steps = float(getattr(steps, name)) if steps is not None else 0.0
         if of_steps and rate:
             events += [
                 repeated(times, sampled(rate, gaussian(factor / min(of_steps, HIGHEST))))
                 for times, factor in Stages.of(config).parts(0, config.private_steps or 0)
             ]
-        if of_counts:
-            shares = counting.shares(config.prior_noise or 1.0)
-            first = shares.first or Shares().first
-            events += [
-                gaussian((first / share) ** 0.5 / min(of_counts, HIGHEST)) for share in shares if share
-            ]
         return spent(events, delta).epsilon if events else 0.0
 
     return {
-        "epsilon_lower_bound": total(
-            _or_nothing(steps, "mu"), _or_nothing(counts, "mu"), _or_nothing(steps, "rate")
-        ),
+        "epsilon_lower_bound": total("mu", steps.rate if steps is not None else 0.0),
         "epsilon_claimed": claimed,
-        "power": total(
-            _or_nothing(steps, "most"), _or_nothing(counts, "most"), _or_nothing(steps, "expected_rate")
-        ),
+        "power": total("most", steps.expected_rate if steps is not None else 0.0),
         "mechanism_level": "steps",
         "canaries": canaries,
         "steps": _said(steps),
-        "counts": _said(counts),
+        "counts": [_said(one) for one in counts] or None,
         "guarantee": run.guarantee,
         "mechanism": config.mechanism,
         "delta": delta,
@@ -105,22 +99,18 @@ def audit_steps(
 
 
 def _watched(
-    given: Iterator[tuple[int, int] | Measured], what: str, tell: Callable[[str], None] | None
-) -> Measured:
+    given: Iterator[tuple[int, int] | list[Measured]], what: str, tell: Callable[[str], None] | None
+) -> list[Measured]:
     """The last of it; now and then a line says how far it is."""
     told = 0
     for found in given:
-        if isinstance(found, Measured):
+        if isinstance(found, list):
             return found
         done, of = found
         if tell is not None and done * 10 // of > told:
             told = done * 10 // of
             tell(f"{what}: {done} of {of}")
     raise AssertionError("an audit ends with what it found")
-
-
-def _or_nothing(found: Measured | None, name: str) -> float:
-    return float(getattr(found, name)) if found is not None else 0.0
 
 
 def _said(found: Measured | None) -> dict[str, Any] | None:

@@ -175,8 +175,11 @@ def _possible(graph: Graph) -> np.ndarray:
 
 def _public_names(graph: Graph, by: str | None, names: str | Path | Sequence[str] | None) -> list[str]:
     """The labels there may be, as somebody said or as public statements at the end of a path say."""
-    if names is None and by is not None:
-        last = graph.relations.id(by.split("/")[-1])
+    steps = by.split("/") if by is not None else []
+    if (
+        names is None and len(steps) > 1 and steps[-1] != steps[0]
+    ):  # (the first step says whose label is what)
+        last = graph.relations.id(steps[-1])
         if not _possible(graph)[last]:
             ends = np.unique(graph.triples[graph.triples[:, 1] == last][:, 2])
             return [graph.entities[int(i)] for i in ends]

@@ -40,9 +40,13 @@ from veilgraph.train.private.measure import Meter
 from veilgraph.train.private.mechanisms import Step, Terms, mechanism_class
 from veilgraph.train.private.sample import PoissonSampler, pieces
 from veilgraph.train.private.stages import Stages
-from veilgraph.train.private.sums import clipped_sum, joined
+from veilgraph.train.private.sums import clipped_sum, filled, joined
 
 BLOCKS = 20  # steps are paid for in advance, in blocks that grow to this share of them: what a crash may lose
+SMALL, LARGE = (
+    256,
+    512,
+)  # statements that are computed with at a time: public, and always as many (``filled``)
 TOGETHER = 64  # steps whose negatives are drawn at once
 
 
@@ -88,6 +92,7 @@ class PrivatePlan:
         self.unit_of, self.units = unit_of[kept], terms.expected / terms.rate
         self.sampler = PoissonSampler(self.unit_of, terms.rate)
         self.clip_settled = False
+        self.size = SMALL if terms.expected < SMALL else LARGE
         self.several, self.delta = terms.per_unit > 1, config.delta or DELTA
         self.entities = len(graph.entities)
         self.paid, self.block = 0, 1
@@ -295,12 +300,12 @@ class PrivatePlan:
         self, p: Parameters, statements: Tensor, owner: Tensor, wrong: Tensor, into: Into
     ) -> ClippedSum:
         """The clipped sum of a batch of any size, piece by piece."""
-        size = int(np.clip((1 << 22) // wrong.shape[1], 256, 8192))
         parts = []
-        for piece in pieces(owner.numpy(), size):
-            unit = owner[piece] - owner[piece][0] if self.several else None
-            batch = TripleBatch(statements[piece], wrong)
-            parts.append(self._clipped(p, batch, unit, into))
+        for piece in pieces(owner.numpy(), self.size):
+            rows, whose = statements[piece], owner[piece] - owner[piece][0]
+            batch, unit = filled(rows, whose, wrong, self.size)
+            found = self._clipped(p, batch, unit if self.several else None, into)
+            parts.append(found._replace(norms=found.norms[: int(whose[-1]) + 1]))
         tables = self._tables(p)
         votes = None
         if self.mechanism.wants_votes:

@@ -33,6 +33,21 @@ def clipped_sum(
     return separable_sum(model, p, batch, unit, objective, clip, into)
 
 
+def filled(statements: Tensor, owner: Tensor, negatives: Tensor, size: int) -> tuple[TripleBatch, Tensor]:
+    """A batch that is as long as any other: rows that count nothing are added up to a multiple of ``size``; and whose each row is.
+
+    Matrix products choose how they round by the shape of what they are given. With a batch of a length of its own, one statement more
+    would round all others anew, and on rows somebody chose for it that decides on which side of a threshold they fall. So the shape is
+    public.
+    """
+    count, more = len(statements), -len(statements) % size
+    weight = torch.ones(count + more)
+    weight[count:] = 0
+    fillers = statements.new_zeros(more, 3)
+    alone = owner.new_full((more,), int(owner[-1]) + 1 if count else 0)  # a unit of their own
+    return TripleBatch(torch.cat([statements, fillers]), negatives, weight), torch.cat([owner, alone])
+
+
 def joined(rows: list[Rows | None], table: Tensor) -> Rows:
     """The sum of several row gradients, with their distinct ids."""
     there = [part for part in rows if part is not None]

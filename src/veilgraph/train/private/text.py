@@ -139,7 +139,9 @@ def described_sum(
     if clip.relations:
         ids = (relation, relation + len(p.relations) // 2)  # (its reciprocal, if there is one)
         relations = merged(None, 1.0, *((one, rows, factor) for one, rows in zip(ids, found.relations)))
-    return ClippedSum(entities, relations, clip.norm, float(found.value.sum()), norms)
+    return ClippedSum(
+        entities, relations, clip.norm, float((found.value.view(2, b).sum(0) * (factor > 0)).sum()), norms
+    )
 
 
 def _length(left: list[Tensor], right: list[Tensor]) -> Tensor:
