@@ -47,19 +47,17 @@ def show(result: dict[str, Any]) -> None:
     from veilgraph.cli.terminal import facts, out, table
 
     table(
-        ("", "MRR", "Hits@1", "Hits@10", "mean rank"),
+        ("", "MRR", "of confidential facts", "Hits@1", "Hits@10", "mean rank"),
         [
             *(
-                (name, m["mrr"], m["hits@1"], m["hits@10"], m["mr"])
+                (name, m["mrr"], m.get("confidential_mrr"), m["hits@1"], m["hits@10"], m["mr"])
                 for name, m in result["quality"].items()
                 if m
             ),
             (
                 "guessing at random",
                 max(m["chance_mrr"] for m in result["quality"].values() if m),
-                None,
-                None,
-                None,
+                *[None] * 4,
             ),
         ],
         "Held-out facts, ranked among all entities",

@@ -57,8 +57,10 @@ def tell(
     folder.mkdir(parents=True, exist_ok=True)
     (folder / MARKER).touch()
     note(f"     {whole}; integrity: {len(check(whole))} findings.")
-    whole = split(whole, valid=0.05, test=0.05, seed=seed)
-    save(whole.with_marks(mark(whole, relations=CONFIDENTIAL)), folder / "graph")
+    whole = whole.with_marks(
+        mark(whole, relations=CONFIDENTIAL)
+    )  # first: what is held out must not depend on it
+    save(split(whole, valid=0.05, test=0.05, seed=seed), folder / "graph")
     graph = load(folder / "graph")
     marked = summarise(graph)
     note(f"2/8  What patients have and take is confidential: {marked['confidential']:,} statements.")
@@ -106,7 +108,13 @@ def tell(
         "report": str(report),
         "quality": {
             "popular answers": found.popular,
-            **{name: {k: measured[k] for k in MEASURES} for name, measured in found.quality.items()},
+            **{
+                name: {
+                    **{k: measured[k] for k in MEASURES},
+                    "confidential_mrr": measured["confidential"]["mrr"],
+                }
+                for name, measured in found.quality.items()
+            },
         },
         "attacks": {
             name: {k: attacked[k] for k in ("auc", "interval", "control", "control_interval", "tpr@fpr=0.01")}

@@ -69,7 +69,8 @@ def find(
     audited = None
     if canaries and named[main].config.private:
         told(f"auditing with {canaries} canaries")
-        audited = audit(named[main], graph=source, canaries=canaries)
+        steps = named[main].config.text is None  # else by the vectors alone
+        audited = audit(named[main], graph=source, canaries=canaries, steps=steps)
     return Findings(source, named, main, quality, popular, attacks, reason, audited)
 
 

@@ -128,21 +128,29 @@ def _confidential(graph: Graph) -> Section:
 
 def _short(found: Findings) -> Section:
     """For whoever reads one table."""
-    rows = [
+    secret = any("confidential" in measured for measured in found.quality.values())
+
+    def of(measured: dict[str, Any]) -> tuple[Any, ...]:
+        own = measured.get("confidential", {}).get("mrr", "—")
+        return (measured["mrr"], own) if secret else (measured["mrr"],)
+
+    missing = ("not measured",) * (1 + secret)
+    rows: list[tuple[Any, ...]] = [
         (
             name,
-            found.quality[name]["mrr"] if found.quality else "not measured",
+            *(of(found.quality[name]) if found.quality else missing),
             found.attacks[name]["auc"] if found.attacks else "not measured",
         )
         for name in found.runs
     ]
     if found.popular is not None:
-        rows.append(("guessing popular answers", found.popular["mrr"], "—"))
+        rows.append(("guessing popular answers", *of(found.popular), "—"))
     if found.quality:
-        rows.append(("guessing at random", found.quality[found.main]["chance_mrr"], 0.5))
+        rows.append(("guessing at random", *of({"mrr": found.quality[found.main]["chance_mrr"]}), 0.5))
     columns = (
         "",
         "use: finds the hidden end of a fact (MRR; 1 is perfect)",
+        *(("of confidential facts alone",) if secret else ()),
         "harm: attacker tells members (AUC; 0.5 is a coin)",
     )
     blocks: list[Block] = [Grid(columns, rows)]
@@ -154,7 +162,8 @@ def _short(found: Findings) -> Section:
 def _audit_words(audited: dict[str, Any]) -> str:
     claimed, count = audited["epsilon_claimed"], audited["canaries"]
     return (
-        f"Audit: {count} canaries (made-up statements about entities nobody else speaks of), each in by a fair coin, in one more training. "
+        f"Audit: {count} canaries (made-up statements about entities nobody else speaks of), each in by fair coins, "
+        f"{'step by step' if audited['mechanism_level'] == 'steps' else 'in one more training'}. "
         f"The best guess who was in refutes every ε below {audited['epsilon_lower_bound']:.2f}; claimed is "
         f"{'∞' if claimed is None else f'{claimed:.2f}'}: {audited['verdict']}. So many canaries could refute no ε above "
         f"{audited['power']:.1f}, and a bound near 0 says that nothing was found, not that nothing is there."
