@@ -27,7 +27,7 @@ COLUMNS = {
 
 def tables() -> dict[str, list[tuple[str, ...]]]:
     """The made-up hospital as rows."""
-    graph = load("builtin:hospital", patients=150)
+    graph = load("builtin:hospital", patients=1000)
     said: dict[str, list[tuple[str, str]]] = {}
     for h, r, t in graph.triples:
         names = (graph.entities[h].split("/")[1], graph.entities[t].split("/")[1])

@@ -76,6 +76,7 @@ def test_proposed_rules_close_the_way(tmp_path: Path) -> None:
     graph = hospital(np.random.default_rng(1), 0.9)
     marked = graph.with_marks(mark(graph, relations=["suffersFrom"], unit="head", per_unit=4))
     document = proposal(marked, suggest(marked))
+    assert "reads confidential statements" in document.pop("decided_from")[0]
     assert document == {
         "unit": "head",
         "per_unit": 4,

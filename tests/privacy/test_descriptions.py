@@ -146,7 +146,10 @@ def test_a_run_on_descriptions_can_be_audited(private: Run) -> None:
     from veilgraph.attack import audit
 
     found = audit(private, canaries=40)
-    assert found["verdict"] == "consistent"
+    assert (
+        found["verdict"] == "inconclusive"
+    )  # so few canaries show hardly anything in so short a training, and the audit says so
+    assert found["epsilon_lower_bound"] <= found["power"] < found["epsilon_claimed"] / 2
 
 
 def test_no_federation_of_descriptions(hospital: Graph, tmp_path: Path) -> None:

@@ -22,7 +22,6 @@ import pytest
 from tests.conformance.test_readers import endpoint
 from veilgraph import models
 from veilgraph.config import TrainConfig
-from veilgraph.errors import PrivacyError
 from veilgraph.load import READERS, Graph, fix, inductive, load, save, split
 from veilgraph.load.split import MODES
 from veilgraph.mark import mark_by_rules, unrestricted
@@ -331,53 +330,6 @@ def test_every_rule(rule: str, mode: str, unit: str, tmp_path: Path) -> None:
     assert differing(tmp_path, "delimited", rule, unit, mode, people=range(12)) == []
 
 
-def test_what_was_decided_before_something_became_confidential_is_named(tmp_path: Path) -> None:
-    """Marked, split, marked again: the split read as unrestricted what is confidential now."""
-    graph = load(_tsv(tmp_path, world()))
-    few = {"rules": [{"relation": "has"}]}
-    more = {"rules": [{"relation": "has"}, {"relation": "knows"}]}
-    marked = graph.with_marks(mark_by_rules(graph, few))
-    for decided, word in ((split(marked, mode="latest"), "latest"), (fix(marked), "--fix")):
-        assert decided_from(decided) == []
-        save(decided, tmp_path / word)
-        again = load(tmp_path / word)
-        assert decided_from(again) == []
-        assert any(word in line for line in decided_from(again.with_marks(mark_by_rules(again, more))))
-        other = again.with_marks(mark_by_rules(again, {**few, "unit": "head"}))
-        assert any(word in line for line in decided_from(other))
-        assert decided_from(again.with_marks(mark_by_rules(again, few))) == []
-
-
-def test_a_clients_graph_remembers_what_was_decided_before_it_was_divided(tmp_path: Path) -> None:
-    from veilgraph.federate.divide import divide
-
-    graph = split(load(_tsv(tmp_path, world())), mode="entities", seed=1)
-    for part in divide(graph, 2).values():
-        told = decided_from(part.with_marks(mark_by_rules(part, {"rules": [{"random_share": 0.5}]})))
-        assert any("entities" in line for line in told)
-        assert any("divided among clients" in line for line in told)
-        held = {part.entities[int(i)] for i in np.flatnonzero(part.held_out)}
-        assert held <= {graph.entities[int(i)] for i in np.flatnonzero(graph.held_out)}
-
-
-def test_decisions_that_look_at_any_statement_are_named(tmp_path: Path) -> None:
-    """Rules by type statements and by query, and whatever was done before anything was marked."""
-    graph = load(_tsv(tmp_path, world()))
-    for rule in ("type", "query"):
-        marked = graph.with_marks(mark_by_rules(graph, RULES[rule](tmp_path, graph, "has")))
-        assert any(rule in line for line in decided_from(marked))
-    for before, word in (
-        (fix(graph), "--fix"),
-        *((split(graph, mode=m), m) for m in ("random", "latest", "entities")),
-    ):
-        marked = before.with_marks(mark_by_rules(before, {"rules": [{"relation": "has"}]}))
-        assert any(word in line for line in decided_from(marked))
-        save(marked, tmp_path / word)
-        assert decided_from(load(tmp_path / word)) == decided_from(marked)
-    clean = graph.with_marks(mark_by_rules(graph, {"rules": [{"relation": "has"}]}))
-    assert decided_from(split(fix(clean), mode="latest")) == []
-
-
 def test_the_comparison_sees_a_decision_by_confidential_statements(tmp_path: Path) -> None:
     """Split before anything was marked, by everybody's last statements: a unit that is missing moves unrestricted ones."""
     found = []
@@ -389,25 +341,3 @@ def test_the_comparison_sees_a_decision_by_confidential_statements(tmp_path: Pat
         )
     assert "unrestricted test" in [key for key in found[0] if found[0][key] != found[1][key]]
     assert any("latest" in line for line in found[0]["decided"])
-
-
-def test_settings_tuned_on_what_became_confidential_are_refused(tmp_path: Path) -> None:
-    from veilgraph.train import train
-    from veilgraph.train.tuned import EVERYTHING, carried
-
-    graph = split(load(_tsv(tmp_path, world())), valid=0.1, test=0.1)
-    marked = graph.with_marks(mark_by_rules(graph, {"rules": [{"relation": "has"}]}))
-    told = tuned_on(marked)
-    quick = {"model": "marginals", "threads": 1}
-    with pytest.raises(PrivacyError, match="had a part in them"):
-        train(marked, out=tmp_path / "a", epsilon=1.0, tuned_on=EVERYTHING, **quick)
-    with pytest.raises(PrivacyError, match="had a part in them"):
-        train(marked, out=tmp_path / "b", drop_confidential=True, tuned_on=EVERYTHING, model="distmult")
-    other = graph.with_marks(mark_by_rules(graph, {"rules": [{"relation": "livesIn"}]}))
-    with pytest.raises(PrivacyError, match="other unrestricted statements"):
-        train(other, out=tmp_path / "c", epsilon=1.0, tuned_on=told, **quick)
-    run = train(marked, out=tmp_path / "d", epsilon=1.0, tuned_on=told, **quick)
-    assert not any("tuned" in line for line in run.certificate["decided_from"])
-    run = train(marked, out=tmp_path / "e", epsilon=1.0, tuned_on="public", **quick)
-    assert any("tuned on public" in line for line in run.certificate["decided_from"])
-    assert carried(TrainConfig.of({"tuned_on": EVERYTHING}), marked) == EVERYTHING

@@ -46,7 +46,7 @@ def show(result: dict[str, Any]) -> None:
     """For people."""
     from veilgraph.cli.terminal import facts, table
 
-    columns = ("mrr", "chance_mrr", "mr", "hits@1", "hits@3", "hits@10")
+    columns = ("mrr", "mr", "hits@1", "hits@3", "hits@10")
     facts(
         {k: v for k, v in result.items() if k != "split" and not isinstance(v, dict)},
         f"split {result['split']}",

@@ -69,6 +69,13 @@ MUTANTS = [
         f"{TRANSCRIPT}::test_steps_draw_what_they_are_charged[dense-statement]",
     ),
     Mutant(
+        "a sum has no noise where relations stand",
+        "train/private/mechanisms/base.py",
+        "        out = torch.from_numpy(noise.draw(count, table.shape[1]))\n",
+        "        out = torch.from_numpy(noise.draw(count, table.shape[1])) * (count > 100)\n",
+        f"{TRANSCRIPT}::test_steps_draw_what_they_are_charged[dense-statement]",
+    ),
+    Mutant(
         "batches are cut to the size that is expected",
         SAMPLE,
         "count = int(coins.binomial(units, self.rate)) if units else 0",
@@ -185,7 +192,7 @@ MUTANTS = [
     Mutant(
         "steps go on when the budget is spent",
         PLAN,
-        "            self.left = steps_left(events, event, config.epsilon, config.delta or 0.0, total)\n",
+        "            self.left = steps_left(events, event, config.epsilon, self.delta, total)\n",
         "            self.left = total\n",
         f"{LEDGER}::test_training_stops_before_the_budget_is_exceeded",
     ),

@@ -75,6 +75,13 @@ MUTANTS = [
         f"{HOSTILE}::test_one_statement_among_very_many_moves_a_sum_by_a_clip_norm_at_most",
     ),
     Mutant(
+        "a batch has a shape of its own",
+        "train/private/sums.py",
+        "count, more = len(statements), -len(statements) % size",
+        "count, more = len(statements), 0",
+        f"{HOSTILE}::test_how_many_statements_there_are_rounds_none_of_them_anew",
+    ),
+    Mutant(
         "rows of any size are computed with",
         "train/private/pulls.py",
         "return table.index_select(0, ids).clamp_(-LARGEST, LARGEST)",
