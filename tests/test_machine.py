@@ -41,6 +41,21 @@ def test_as_many_threads_as_a_quota_allows(monkeypatch: pytest.MonkeyPatch) -> N
     assert machine.cores() == len(os.sched_getaffinity(0))
 
 
+def test_cores_that_others_use_are_left_to_them(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Of four cores two are idle, one nearly and one not at all: three threads. Where nothing can be read, all."""
+    ticks = machine.TICKS * machine.LOOK
+    seen = iter([{0: 0, 1: 0, 2: 0, 3: 0}, {0: ticks, 1: ticks, 2: 0.9 * ticks, 3: 0}])
+    monkeypatch.setattr(machine, "cores", lambda: 4)
+    monkeypatch.setattr(machine, "_idle", lambda: next(seen))
+    assert machine.free_cores.__wrapped__() == 3
+    monkeypatch.setattr(machine, "_idle", dict)
+    assert machine.free_cores.__wrapped__() == 4
+    (tmp_path / "stat").write_text("cpu 1 2 3 4 5 6\ncpu0 1 2 3 40 2 6\nintr 5\n")
+    monkeypatch.undo()
+    assert machine._idle(tmp_path / "stat") == {0: 42}
+    assert machine._idle(tmp_path / "nowhere") == {}
+
+
 @pytest.mark.parametrize(("before", "after"), [(None, "PASSIVE"), ("ACTIVE", "ACTIVE")])
 def test_threads_that_wait_sleep(before: str | None, after: str) -> None:
     """Said before a library with parallel loops is there; a wish that was there stays."""
