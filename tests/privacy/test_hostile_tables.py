@@ -12,9 +12,8 @@ from veilgraph.train import negatives
 from veilgraph.train.gradients import Objective, TripleBatch
 from veilgraph.train.losses import Loss
 from veilgraph.train.private.clip import Clip
-from veilgraph.train.private.plan import SMALL
 from veilgraph.train.private.pulls import pulls
-from veilgraph.train.private.sums import clipped_sum, filled
+from veilgraph.train.private.sums import SMALL, clipped_sum, filled
 
 ENTITIES, RELATIONS, WIDTH, NEGATIVES = 40, 3, 16, 8
 SIZES = (0, 5, 10, 15, 18, 19, 20, 25, 30, 35, 38)

@@ -40,13 +40,9 @@ from veilgraph.train.private.measure import Meter
 from veilgraph.train.private.mechanisms import Step, Terms, mechanism_class
 from veilgraph.train.private.sample import PoissonSampler, pieces
 from veilgraph.train.private.stages import Stages
-from veilgraph.train.private.sums import clipped_sum, filled, joined
+from veilgraph.train.private.sums import clipped_sum, filled, joined, shape
 
 BLOCKS = 20  # steps are paid for in advance, in blocks that grow to this share of them: what a crash may lose
-SMALL, LARGE = (
-    256,
-    512,
-)  # statements that are computed with at a time: public, and always as many (``filled``)
 TOGETHER = 64  # steps whose negatives are drawn at once
 
 
@@ -92,7 +88,7 @@ class PrivatePlan:
         self.unit_of, self.units = unit_of[kept], terms.expected / terms.rate
         self.sampler = PoissonSampler(self.unit_of, terms.rate)
         self.clip_settled = False
-        self.size = SMALL if terms.expected < SMALL else LARGE
+        self.size = shape(terms.expected, config.private_negatives or config.negatives or 1)
         self.several, self.delta = terms.per_unit > 1, config.delta or DELTA
         self.entities = len(graph.entities)
         self.paid, self.block = 0, 1
