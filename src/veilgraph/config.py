@@ -133,7 +133,9 @@ class TrainConfig:
     seed: int = _setting(
         0, int, "Fixes initialisation, sampling and negatives (never privacy noise).", low=0, high=2**63 - 1
     )
-    threads: int | None = _setting(None, int, "Processor threads; all, if not given.", low=1, high=1024)
+    threads: int | None = _setting(
+        None, int, "Processor threads; as many as there are free cores, if not given.", low=1, high=1024
+    )
     tuned_on: str | None = _setting(
         None,
         str,

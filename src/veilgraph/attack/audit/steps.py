@@ -27,14 +27,9 @@ from veilgraph.train.private.sample import Drawn, PoissonSampler
 
 PRECISION = 0.02  # of the noise, which the number of steps follows from
 MOST = 3000
-HIDDEN, CROWD = (
-    0.1,
-    300,
-)  # of the variance of the noise, what other canaries may add to it; how many of them are compared
-SCALES = (
-    (0.01, 0.1, 1.0, 10.0),
-    (0.01, 1.0, 30.0, 1000.0),
-)  # of the entities' rows and the relations' that are tried
+HIDDEN = 0.1  # of the variance of the noise: what other canaries may add to it
+CROWD = 300  # canaries that are compared with each other
+OF_ENTITIES, OF_RELATIONS = (0.01, 0.1, 1.0, 10.0), (0.01, 1.0, 30.0, 1000.0)  # sizes of rows that are tried
 TRIED = 24  # canaries, for each
 PLACE = PrivateStep(0)
 
@@ -121,7 +116,7 @@ class Stage:
         self.p, self.own = p, torch.empty(0)
         chosen = np.flatnonzero(self.usable)[:TRIED]
         best = -1.0
-        for scales in itertools.product(*SCALES):
+        for scales in itertools.product(OF_ENTITIES, OF_RELATIONS):
             drawing = torch.Generator().manual_seed(0)
             tables = [
                 torch.randn(t.shape, generator=drawing) * s for t, s in zip((p.entities, p.relations), scales)

@@ -46,5 +46,6 @@ def control(run: Run, graph: Graph, folder: Path, listener: Listener | None = No
 
 
 def ordinary(config: TrainConfig) -> dict[str, Any]:
-    """What a configuration says beside its promise."""
-    return {k: v for k, v in config.as_dict().items() if v is not None and k not in (*PRIVACY, "tuned_on")}
+    """What a configuration says beside its promise; labels, which may be confidential too, teach no control."""
+    left_out = (*PRIVACY, "tuned_on", "task")
+    return {k: v for k, v in config.as_dict().items() if v is not None and k not in left_out}
