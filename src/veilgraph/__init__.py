@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 import veilgraph.waiting  # noqa: F401  (before anything that has threads)
 
-__version__ = "0.1.0"
+__version__ = "0.3.0"
 
 __all__ = [
     "Graph",
@@ -28,6 +28,7 @@ __all__ = [
     "attribute",
     "audit",
     "check",
+    "classify",
     "evaluate",
     "export",
     "extend",
@@ -53,23 +54,24 @@ __all__ = [
 
 _HOMES = {
     "Graph": ("veilgraph.load.graph", "Graph"),
-    "Run": ("veilgraph.runs", "Run"),
+    "Run": ("veilgraph.run.run", "Run"),
     "VeilError": ("veilgraph.errors", "VeilError"),
     "attribute": ("veilgraph.attack.attribute", "attribute"),
     "audit": ("veilgraph.attack.audit", "audit"),
     "check": ("veilgraph.load.check", "check"),
-    "evaluate": ("veilgraph.evaluate", "evaluate"),
-    "export": ("veilgraph.export", "export"),
-    "extend": ("veilgraph.extend", "extend"),
+    "classify": ("veilgraph.classify", "classify"),
+    "evaluate": ("veilgraph.run.evaluate", "evaluate"),
+    "export": ("veilgraph.run.export", "export"),
+    "extend": ("veilgraph.run.extend", "extend"),
     "federate": ("veilgraph.federate", "federate"),
     "fix": ("veilgraph.load.check", "fix"),
     "load": ("veilgraph.load", "load"),
     "mark": ("veilgraph.mark.rules", "mark"),
     "membership": ("veilgraph.attack.membership", "membership"),
-    "open_run": ("veilgraph.runs", "open_run"),
-    "predict": ("veilgraph.evaluate.predict", "predict"),
+    "open_run": ("veilgraph.run.run", "open_run"),
+    "predict": ("veilgraph.run.predict", "predict"),
     "recommend": ("veilgraph.recommend", "recommend"),
-    "rehearse": ("veilgraph.train.rehearse", "rehearse"),
+    "rehearse": ("veilgraph.tune.rehearse", "rehearse"),
     "report": ("veilgraph.report.runs", "report"),
     "resume": ("veilgraph.train", "resume"),
     "sanitised": ("veilgraph.sanitise.lists", "sanitised"),
@@ -77,8 +79,8 @@ _HOMES = {
     "split": ("veilgraph.load.split", "split"),
     "suggest": ("veilgraph.mark.suggest", "suggest"),
     "train": ("veilgraph.train", "train"),
-    "tune": ("veilgraph.train.tune", "tune"),
-    "verify": ("veilgraph.certify", "verify"),
+    "tune": ("veilgraph.tune.search", "tune"),
+    "verify": ("veilgraph.run.verify", "verify"),
 }
 
 
@@ -106,12 +108,8 @@ if TYPE_CHECKING:
     from veilgraph.attack.attribute import attribute as attribute
     from veilgraph.attack.audit import audit as audit
     from veilgraph.attack.membership import membership as membership
-    from veilgraph.certify import verify as verify
+    from veilgraph.classify.classify import classify as classify
     from veilgraph.errors import VeilError
-    from veilgraph.evaluate import evaluate as evaluate
-    from veilgraph.evaluate.predict import predict as predict
-    from veilgraph.export import export as export
-    from veilgraph.extend import extend as extend
     from veilgraph.federate import federate as federate
     from veilgraph.load import load
     from veilgraph.load.check import check, fix
@@ -121,7 +119,13 @@ if TYPE_CHECKING:
     from veilgraph.mark.rules import mark as mark
     from veilgraph.mark.suggest import suggest as suggest
     from veilgraph.report.runs import report as report
-    from veilgraph.runs import Run, open_run
-    from veilgraph.train import resume, train
-    from veilgraph.train.rehearse import rehearse as rehearse
-    from veilgraph.train.tune import tune
+    from veilgraph.run.evaluate import evaluate as evaluate
+    from veilgraph.run.export import export as export
+    from veilgraph.run.extend import extend as extend
+    from veilgraph.run.predict import predict as predict
+    from veilgraph.run.run import Run, open_run
+    from veilgraph.run.verify import verify as verify
+    from veilgraph.train.train import resume as resume
+    from veilgraph.train.train import train as train
+    from veilgraph.tune.rehearse import rehearse as rehearse
+    from veilgraph.tune.search import tune

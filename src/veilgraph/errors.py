@@ -7,6 +7,8 @@ VeilError                       1   anything below
 │   ├── ConfigError             3   a setting that is unknown or out of range
 │   ├── UnknownNameError        3   an entity, relation, model … that is not there: says the nearest one
 │   ├── RunError                3   a run or graph folder that is missing, incomplete or of another kind
+│   ├── StorageError            3   a disk that is full or may not be written to: what was there before is unchanged
+│   ├── UnavailableError        3   a database that does not answer now; a service says 503 and tries again
 │   ├── MissingExtraError       3   an optional library: says the exact pip line
 │   └── PrivacyError            3   a request whose privacy cannot be guaranteed: says why, and the remedy
 ├── BudgetError                 4   the privacy budget does not allow it
@@ -67,6 +69,20 @@ class DivergedError(InputError):
 
 class RunError(InputError):
     """A run or graph folder that is missing, incomplete or of another kind."""
+
+
+class StorageError(InputError):
+    """A disk that is full, or may not be written to."""
+
+    def __init__(self, path: object, why: str) -> None:
+        super().__init__(
+            f"{path} cannot be written: {why}. What is on disk is whole and stays as it is. Make room or choose another place, and "
+            "do it again; a training that had begun goes on with veil resume."
+        )
+
+
+class UnavailableError(InputError):
+    """Something outside of the program that does not answer now, and may later: a database, a disk."""
 
 
 class MissingExtraError(InputError):

@@ -102,9 +102,8 @@ def _quota(place: Path) -> list[float]:
 
 def prepare(threads: int | None = None) -> int:
     """Set the number of threads (as many as there are free cores, if None) and the memory policy; returns the number of threads."""
+    import numba
     import torch
-
-    from veilgraph.models import kernels
 
     if threads is not None and threads < 1:
         raise ConfigError(f"threads must be at least 1, found {threads}")
@@ -112,7 +111,7 @@ def prepare(threads: int | None = None) -> int:
     count = threads or (int(asked) if asked.isdecimal() else 0) or free_cores()
     if torch.get_num_threads() != count:
         torch.set_num_threads(count)
-    kernels.use_threads(count)
+    numba.set_num_threads(max(1, min(count, numba.config.NUMBA_NUM_THREADS)))  # of the compiled loops
     keep_memory()
     return count
 

@@ -11,7 +11,7 @@ import hashlib
 import json
 import math
 import platform
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -20,29 +20,30 @@ from veilgraph.account.ceiling import Ceiling, ceiling
 from veilgraph.account.epsilon import Spent
 from veilgraph.account.ledger import Ledger
 from veilgraph.account.statement import statement
+from veilgraph.disk import digest
 from veilgraph.errors import VerificationError
 
-VERSION = 2  # 2: what an attacker reaches at most (mu, attack_accuracy)
+VERSION = 3  # 2: what an attacker reaches at most (mu, attack_accuracy); 3: which training it is of
 DELTAS = (1e-4, 1e-5, 1e-6, 1e-7, 1e-8)
-FILES = (
-    "config.yaml",
-    "vocabulary.parquet",
-    "entities.safetensors",
-    "relations.safetensors",
-    "weights.safetensors",
-    "marginals.safetensors",
-    "classification.json",
-    "aggregates.safetensors",
-    "network.safetensors",
-    "answers.tsv",
-)
 SOFTWARE = ("veilgraph", "torch", "numpy", "dp-accounting")
+NOT_COVERED = (
+    "what unrestricted statements reveal by themselves",
+    "files of the run that are not listed under hashes: trace, metrics, checkpoint, curator.json",
+    "who is in the vocabulary",
+)
 
 
 def build(
-    folder: Path, ledger: Ledger, promise: Mapping[str, Any], delta: float, version: int = VERSION
+    folder: Path,
+    ledger: Ledger,
+    promise: Mapping[str, Any],
+    delta: float,
+    files: Iterable[str],
+    version: int = VERSION,
 ) -> dict[str, Any]:
-    """The certificate of a finished run folder; ``promise`` holds guarantee, mechanism, unit, per_unit and commitment.
+    """The certificate of a finished folder, about those of the ``files`` that are there.
+
+    ``promise`` holds guarantee, mechanism, unit, per_unit and commitment.
 
     An earlier ``version`` is built to verify what was written then.
     """
@@ -53,8 +54,7 @@ def build(
     dp = promise["guarantee"] == "dp"
     spent = ledger.spent(delta) if dp else Spent(math.inf, delta, None, math.inf)
     document: dict[str, Any] = {
-        "kind": "veilgraph certificate",
-        "version": version,
+        **{"kind": "veilgraph certificate", "version": version},
         "guarantee": promise["guarantee"],
         "epsilon": _finite(spent.epsilon),
         "delta": delta,
@@ -67,31 +67,33 @@ def build(
         "unit": promise["unit"],
         "per_unit": promise["per_unit"],
         "mechanism": promise["mechanism"],
-        "public": [
-            "names of entities and relations",
-            "unrestricted statements",
-            promise.get("settings", "settings in config.yaml"),
-            f"relations whose statements may be confidential: {_list(promise['may_be_confidential'])}",
-            *promise.get(
-                "also_public", [f"at most {promise['per_unit']} statements of a unit are read in a step"]
-            ),
-        ],
+        **({"training": promise["training"]} if "training" in promise else {}),
+        "public": _public(promise),
         **({"decided_from": list(promise["decided_from"])} if "decided_from" in promise else {}),
-        "not_covered": [
-            "what unrestricted statements reveal by themselves",
-            "files of the run that are not listed under hashes: trace, metrics, checkpoint, curator.json",
-            "who is in the vocabulary",
-        ],
+        "not_covered": list(NOT_COVERED),
         "commitment": promise["commitment"],
         "events": ledger.lines,
-        "hashes": {
-            "ledger.jsonl": ledger.digest,
-            **{name: digest(folder / name) for name in FILES if (folder / name).is_file()},
-        },
+        "hashes": {ledger.path.name: ledger.digest, **_hashes(folder, files)},
         "software": {"python": platform.python_version(), **{name: _version(name) for name in SOFTWARE}},
     }
     document["statement"] = statement(document)
     return {**document, "seal": seal(document)}
+
+
+def _hashes(folder: Path, files: Iterable[str]) -> dict[str, str]:
+    return {name: digest(folder / name) for name in files if (folder / name).is_file()}
+
+
+def _public(promise: Mapping[str, Any]) -> list[str]:
+    """What everybody may know, and the promise is not about."""
+    most = f"at most {promise['per_unit']} statements of a unit are read in a step"
+    return [
+        "names of entities and relations",
+        "unrestricted statements",
+        promise.get("settings", "settings in config.yaml"),
+        f"relations whose statements may be confidential: {_list(promise['may_be_confidential'])}",
+        *promise.get("also_public", [most]),
+    ]
 
 
 def _ceiling(ledger: Ledger, delta: float, *, dp: bool, version: int) -> dict[str, float | None]:
@@ -106,12 +108,6 @@ def seal(document: Mapping[str, Any]) -> str:
     """SHA-256 of everything else in a certificate."""
     rest = {key: value for key, value in document.items() if key != "seal"}
     return hashlib.sha256(json.dumps(rest, sort_keys=True, ensure_ascii=False).encode()).hexdigest()
-
-
-def digest(path: Path) -> str:
-    """SHA-256 of a file."""
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def version_of(document: Mapping[str, Any]) -> int:
@@ -136,9 +132,17 @@ def differences(given: Mapping[str, Any], again: Mapping[str, Any]) -> Sequence[
             reasons.append(
                 f"{key} is {given.get(key)!r} in the certificate, {again.get(key)!r} recomputed"[:300]
             )
-    if given.get("statement") != statement(given):
+    if given.get("statement") != _words(given):
         reasons.append("the statement in words does not say what the numbers say")
     return reasons
+
+
+def _words(given: Mapping[str, Any]) -> str | None:
+    """What the numbers of a certificate say; None where they are not there, or none."""
+    try:
+        return statement(given)
+    except (KeyError, TypeError, ValueError, ArithmeticError, AttributeError):
+        return None
 
 
 def _list(names: Sequence[str] | str) -> str:

@@ -15,6 +15,7 @@ from typing import NamedTuple
 from veilgraph.account.events import Event, failures, is_private, repeated, to_accounting
 from veilgraph.errors import VerificationError
 
+DELTA = 1e-6  # where nobody says another
 ORDERS = [1 + x / 10 for x in range(1, 100)] + list(range(11, 65)) + [2**i for i in range(7, 15)]
 FINE, COARSE = (
     1e-4,
@@ -46,7 +47,12 @@ def spent(events: Iterable[Event], delta: float, *, grid: float = FINE) -> Spent
     left = delta - sum(failures(event) for event in merged)
     if left <= 0:
         return Spent(math.inf, delta, None, math.inf)
-    pld, rdp = _bounds(json.dumps(merged), left, grid)
+    try:
+        pld, rdp = _bounds(json.dumps(merged), left, grid)
+    except (ArithmeticError, ValueError, MemoryError) as error:
+        raise VerificationError(
+            f"what the ledger holds cannot be accounted for ({error}): no ε can be given."
+        ) from None
     return Spent(min(rdp, pld if pld is not None else math.inf), delta, pld, rdp)
 
 

@@ -15,7 +15,6 @@ All of them are about adding or removing one unit.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -28,6 +27,8 @@ Event = Mapping[str, Any]
 LOGARITHMIC = (
     0.0  # shape of the number of releases one is selected from: of all shapes it costs least, and is never 0
 )
+
+LEAST = 1e-30  # of a number in an event, and one over it the most: their squares can be computed with
 
 
 def gaussian(noise_multiplier: float) -> Event:
@@ -110,7 +111,7 @@ def to_accounting(event: Event) -> DpEvent:
             return dp.PoissonSampledDpEvent(rate, to_accounting(event["of"]))
         if kind == "repeated":
             times = event["times"]
-            if not isinstance(times, int) or times < 0:
+            if not isinstance(times, int) or not 0 <= times <= 1 / LEAST:
                 raise ValueError(f"times {times!r}")
             return dp.SelfComposedDpEvent(to_accounting(event["of"]), times)
         if kind == "together":
@@ -138,6 +139,6 @@ def to_accounting(event: Event) -> DpEvent:
 
 def _positive(value: object) -> float:
     number = float(value)  # type: ignore[arg-type]
-    if not (number > 0 and math.isfinite(number)):
-        raise ValueError(f"{value!r} must be a positive number")
+    if not LEAST <= number <= 1 / LEAST:
+        raise ValueError(f"{value!r} must be a positive number that can be computed with")
     return number

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 from pathlib import Path
 from typing import Any
 
 from veilgraph.account.epsilon import Spent, spent
 from veilgraph.account.events import Event, is_private, to_accounting
 from veilgraph.errors import VerificationError
+from veilgraph.files import append_bytes, line_of, require_half, value_of
 
 
 class Ledger:
@@ -24,22 +24,27 @@ class Ledger:
         self.path = path
         self.lines: list[dict[str, Any]] = []
         self.whole = 0  # bytes of whole lines
+        self.sum = ""  # of the last line, which the next one's goes on from: none is changed unnoticed
         if path.exists():
             self._read()
 
     def _read(self) -> None:
         data = self.path.read_bytes()
         self.whole = data.rfind(b"\n") + 1
-        for number, line in enumerate(data[: self.whole].splitlines(), 1):
+        for number, line in enumerate(data[: self.whole].split(b"\n")[:-1], 1):
             try:
-                entry = json.loads(line)
+                entry, self.sum = value_of(line.decode(), self.sum)
                 to_accounting(entry["charge"])
-            except (ValueError, KeyError, TypeError) as error:
+            except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
                 raise VerificationError(
                     f"line {number} of {self.path} is damaged ({error}): what was spent is not known, so nothing "
                     "can be claimed and nothing more may be spent."
                 ) from None
             self.lines.append(entry)
+        try:
+            require_half(data[self.whole :].decode(errors="replace"), self.sum)
+        except EOFError as error:
+            raise VerificationError(f"{self.path} is damaged: {error}, so a charge would be lost.") from None
 
     @property
     def events(self) -> list[Event]:
@@ -57,18 +62,16 @@ class Ledger:
 
     def charge(self, event: Event, what: str, **more: Any) -> None:
         """Write a charge and see it on disk; only then may its noise be drawn."""
-        entry = {"what": what, **more, "charge": event}
-        data = json.dumps(entry, ensure_ascii=False).encode() + b"\n"
-        with self.path.open("ab") as file:
-            if file.tell() != self.whole:
-                if b"\n" in self.path.read_bytes()[self.whole :]:
-                    raise VerificationError(f"{self.path} was written by somebody else meanwhile.")
-                file.truncate(self.whole)  # half a line of a charge that was never used
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        self.whole += len(data)
-        self.lines.append(json.loads(data))
+        entry = json.loads(json.dumps({"what": what, **more, "charge": event}))
+        data, after = line_of(entry, self.sum)
+        grown = self.path.exists() and self.path.stat().st_size != self.whole
+        if grown and b"\n" in self.path.read_bytes()[self.whole :]:
+            raise VerificationError(f"{self.path} was written by somebody else meanwhile.")
+        append_bytes(
+            self.path, data, keep=self.whole
+        )  # (half a line of a charge that was never used is cut off)
+        self.whole, self.sum = self.whole + len(data), after
+        self.lines.append(entry)
 
     def spent(self, delta: float) -> Spent:
         """ε so far."""

@@ -7,18 +7,26 @@ from collections.abc import Mapping, Sequence
 from itertools import groupby
 from typing import Any
 
-WHO = {
-    "statement": "one confidential statement is",
-    "label": "the labels of one entity are",
-    "node": "all confidential statements about one entity (a patient, say) and its labels are",
-    "head": "all confidential statements about one entity (a patient, say) are",
-}
+from veilgraph import registry
 
 
-ASKED = {
-    "node": "such an entity (where its labels are known to stay, ε counts twice)",
-    "label": "such labels",
-}
+def protected(unit: str) -> str:
+    """Who or what a unit is, in words; units of marks say so themselves, and so do guarantees about labels."""
+    name, _, key = unit.partition(":")
+    if name in registry.names("units"):
+        return str(registry.find("units", name).words).format(key=key)
+    if name in registry.names("guarantees"):
+        return str(registry.find("guarantees", name).words)
+    return f"all confidential statements of one {unit} are"
+
+
+def asked_about(unit: str) -> str:
+    """What somebody who knows everything else is not sure of."""
+    return (
+        str(registry.find("guarantees", unit).asked)
+        if unit in registry.names("guarantees")
+        else "a statement"
+    )
 
 
 def statement(document: Mapping[str, Any]) -> str:
@@ -34,7 +42,7 @@ def statement(document: Mapping[str, Any]) -> str:
             "added to reveals the statements. No ε is claimed. Treat the vectors as you would treat the graph itself."
         )
     unit = str(document["unit"])
-    who = WHO.get(unit, f"all confidential statements of one group (by {unit.removeprefix('group:')}) are")
+    who = protected(unit)
     epsilon, delta = document["epsilon"], document["delta"]
     if epsilon is None:
         return f"No privacy is promised: at δ = {delta:g} no ε can be given. Treat the vectors as you would treat the graph."
@@ -45,14 +53,14 @@ def statement(document: Mapping[str, Any]) -> str:
             f"{_decided(document)}"
         )
     odds = math.exp(min(epsilon, 700))
-    asked = ASKED.get(unit, "a statement") if int(document.get("version", 1)) > 1 else "a statement"
+    asked = asked_about(unit) if int(document.get("version", 1)) > 1 else "a statement"
     return (
         f"Whether {who} in the graph changes the probability of any outcome of this training by a factor of at most "
         f"{_up(odds, 2)} (ε = {_up(epsilon, 3)}), except with probability {delta:g} (δ). Someone who knows everything else in the "
         f"graph and thinks {asked} as likely as not cannot become more than {_sure(epsilon)} % sure of it.{_reached(document)} "
         f"This holds for what is released here, and for everything that is computed from it and public facts. It does not cover "
         f"what unrestricted statements reveal, nor the names of entities and relations, which are public. It is about this "
-        f"run alone: several runs on one graph add up.{_decided(document)}"
+        f"run alone: several runs on one graph add up{_forks(document)}.{_decided(document)}"
     )
 
 
@@ -63,6 +71,14 @@ def _reached(document: Mapping[str, Any]) -> str:
         return ""
     return (
         f" Guessing every time, they are right in at most {_up(100 * accuracy, 1)} % of cases (a coin: 50 %)."
+    )
+
+
+def _forks(document: Mapping[str, Any]) -> str:
+    """What a copy of an unfinished folder would be."""
+    found = document.get("training")
+    return (
+        f", also where two certificates name the same training ({found}) and other charges" if found else ""
     )
 
 

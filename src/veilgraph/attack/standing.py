@@ -5,9 +5,9 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from veilgraph.evaluate.scoring import score_all
 from veilgraph.models.base import Model
 from veilgraph.models.parameters import Parameters
+from veilgraph.rank.scoring import score_all
 
 CHUNK = 512
 COLUMNS = {"tail": (0, 2), "head": (2, 0)}

@@ -67,7 +67,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> dict[str, Any]:
     """Attack."""
     from veilgraph.errors import UsageError
-    from veilgraph.runs import Run
+    from veilgraph.run.run import Run
 
     if options.attack == "federated":
         from veilgraph.attack.federated import federated

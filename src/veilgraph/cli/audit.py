@@ -32,8 +32,8 @@ def run(options: argparse.Namespace) -> dict[str, Any]:
 
     from veilgraph.attack.audit import audit
     from veilgraph.cli.terminal import TrainingProgress, note
-    from veilgraph.run_files import CONFIG
-    from veilgraph.runs import Run
+    from veilgraph.layout import CONFIG
+    from veilgraph.run.run import Run
 
     target = Run.open(options.target) if (Path(options.target) / CONFIG).is_file() else options.target
     if options.steps:

@@ -15,6 +15,7 @@ SCRIPTS = (
     "train",
     "rank",
     "growth",
+    "opening",
     "load",
     "quality",
     "private",
@@ -26,6 +27,7 @@ SCRIPTS = (
     "convolution",
     "descriptions",
     "busy",
+    "versions",
 )
 PEERS = {  # what a script compares with, looked for before the first measurement
     "train": ("pykeen",),

@@ -17,10 +17,10 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> dict[str, Any]:
     """Read, or verify."""
-    from veilgraph.certify import verify
+    from veilgraph.classify import folder as labels
     from veilgraph.errors import UsageError
-    from veilgraph.runs import Run
-    from veilgraph.train.classify import folder as labels
+    from veilgraph.run.run import Run
+    from veilgraph.run.verify import verify
 
     *before, folder = options.words
     if before not in ([], ["verify"]):

@@ -75,8 +75,8 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> dict[str, Any]:
     """Learn and tell."""
+    from veilgraph.classify import ClassifyConfig, classify
     from veilgraph.cli.terminal import EpochProgress
-    from veilgraph.train.classify import ClassifyConfig, classify
 
     keys = ClassifyConfig.__dataclass_fields__
     settings = {key: getattr(options, key) for key in keys if getattr(options, key, None) is not None}

@@ -7,7 +7,7 @@ from typing import Any
 
 from veilgraph.cli.flags import byte_count
 
-KINDS = ("confidential", "unrestricted", "new_head", "new_tail", "both_new")
+KINDS = ("confidential", "unrestricted", "new_head", "new_tail", "both_new", "new_end", "known_end")
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -27,8 +27,8 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> dict[str, Any]:
     """Rank and summarise."""
     from veilgraph.cli.terminal import RankingProgress
-    from veilgraph.evaluate import evaluate
-    from veilgraph.runs import Run
+    from veilgraph.run.evaluate import evaluate
+    from veilgraph.run.run import Run
 
     opened = Run.open(options.run)
     return evaluate(

@@ -26,7 +26,7 @@ def run(options: argparse.Namespace) -> dict[str, Any]:
     """Conduct."""
     from veilgraph.cli.terminal import note
     from veilgraph.errors import InputError
-    from veilgraph.experiments import available, conduct, find
+    from veilgraph_experiments import available, conduct, find
 
     chosen = available().values() if options.name == "all" else [find(options.name)]
     found = []

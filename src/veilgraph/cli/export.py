@@ -17,8 +17,8 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> dict[str, Any]:
     """Write."""
-    from veilgraph.export import export
-    from veilgraph.runs import Run
+    from veilgraph.run.export import export
+    from veilgraph.run.run import Run
 
     opened = Run.open(options.run)
     folder = export(opened, options.out, options.format)

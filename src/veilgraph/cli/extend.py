@@ -22,7 +22,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> dict[str, Any]:
     """Add."""
-    from veilgraph.extend import extend
+    from veilgraph.run.extend import extend
 
     out = options.out or f"{options.run.rstrip('/')}-extended"
     return extend(options.run, options.entities, out=out, public=options.public)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from veilgraph.config import TrainConfig, read_yaml
-from veilgraph.errors import ConfigError, UsageError
+from veilgraph.config import TrainConfig
+from veilgraph.files import read_yaml
 
 
 def add_settings(parser: argparse.ArgumentParser) -> None:
@@ -39,10 +39,7 @@ def chosen_settings(options: argparse.Namespace) -> dict[str, Any]:
             if k.startswith("setting_") and v is not None
         }
     )
-    try:
-        TrainConfig.of(values)
-    except ConfigError as error:
-        raise UsageError(str(error)) if not options.config else error from None
+    TrainConfig.of(values)
     return values
 
 

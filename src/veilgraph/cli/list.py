@@ -5,6 +5,8 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
+from veilgraph.registry import available
+
 KINDS = (
     "models",
     "encoders",
@@ -64,15 +66,13 @@ def show(result: dict[str, Any]) -> None:
 
 
 def _models() -> list[dict[str, Any]]:
-    from veilgraph.models import available
-
-    found = [{"name": n, "formula": m.formula, "citation": m.citation} for n, m in available().items()]
+    found = [
+        {"name": n, "formula": m.formula, "citation": m.citation} for n, m in available("models").items()
+    ]
     return [*found, {"name": "pykeen:NAME", "formula": "any PyKEEN interaction", "citation": "extra: pykeen"}]
 
 
 def _encoders() -> list[dict[str, Any]]:
-    from veilgraph.models.text import available
-
     return [
         {
             "name": n,
@@ -80,29 +80,25 @@ def _encoders() -> list[dict[str, Any]]:
             "vectors": e.usual,
             "private": "no" if e.layers else "yes",
         }
-        for n, e in available().items()
+        for n, e in available("encoders").items()
     ]
 
 
 def _mechanisms() -> list[dict[str, Any]]:
-    from veilgraph.train.private.mechanisms import available
-
-    return [{"name": n, "what": _first(m), "guarantee": m.guarantee} for n, m in available().items()]
+    return [
+        {"name": n, "what": _first(m), "guarantee": m.guarantee} for n, m in available("mechanisms").items()
+    ]
 
 
 def _strategies() -> list[dict[str, Any]]:
-    from veilgraph.federate.strategies import available
-
-    found = [{"name": n, "what": _first(s)} for n, s in available().items()]
+    found = [{"name": n, "what": _first(s)} for n, s in available("strategies").items()]
     return [*found, {"name": "together", "what": "No federation: one training on everybody's statements."}]
 
 
 def _guarantees() -> list[dict[str, Any]]:
-    from veilgraph.train.classify.guarantees import available
-
     return [
         {"name": n, "protects": str(g.__doc__).rstrip("."), "how": g.mechanism}
-        for n, g in available().items()
+        for n, g in available("guarantees").items()
     ]
 
 
@@ -111,27 +107,21 @@ def _attacks() -> list[dict[str, Any]]:
 
 
 def _sanitisers() -> list[dict[str, Any]]:
-    from veilgraph.sanitise import available
-
-    return [{"name": n, "what": _first(s), "promise": s.promise} for n, s in available().items()]
+    return [{"name": n, "what": _first(s), "promise": s.promise} for n, s in available("sanitisers").items()]
 
 
 def _losses() -> list[dict[str, Any]]:
-    from veilgraph.train.losses import _FORMULAS
-
-    return [{"name": name, "formula": _first(f)} for name, f in _FORMULAS.items()]
+    return [{"name": name, "formula": _first(loss)} for name, loss in available("losses").items()]
 
 
 def _optimisers() -> list[dict[str, Any]]:
-    from veilgraph.train.optim import OPTIMISERS
-
-    return [{"name": name, "what": _first(o)} for name, o in OPTIMISERS.items()]
+    return [{"name": name, "what": _first(o)} for name, o in available("optimisers").items()]
 
 
 def _readers() -> list[dict[str, Any]]:
-    from veilgraph.load import READERS
+    from veilgraph.load.source import readers
 
-    return [{"name": r.name, "reads": _first(type(r)), "example": r.example} for r in READERS]
+    return [{"name": r.name, "reads": _first(type(r)), "example": r.example} for r in readers()]
 
 
 def _mappings() -> list[dict[str, Any]]:
@@ -142,9 +132,7 @@ def _mappings() -> list[dict[str, Any]]:
 
 
 def _formats() -> list[dict[str, Any]]:
-    from veilgraph.export import FORMATS
-
-    return [{"name": name, "what": _first(write)} for name, write in FORMATS.items()]
+    return [{"name": name, "what": _first(f)} for name, f in available("formats").items()]
 
 
 def _datasets() -> list[dict[str, Any]]:
@@ -154,7 +142,7 @@ def _datasets() -> list[dict[str, Any]]:
 
 
 def _experiments() -> list[dict[str, Any]]:
-    from veilgraph.experiments import available
+    from veilgraph_experiments import available
 
     return [{"name": name, "what": found.title} for name, found in available().items()]
 

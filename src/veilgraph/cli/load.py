@@ -83,12 +83,12 @@ def _silent(log: logging.Logger) -> Iterator[None]:
 
 def run(options: argparse.Namespace) -> dict[str, Any]:
     """Read, check, mend if asked, split, save."""
-    from veilgraph.errors import UsageError
-    from veilgraph.load import check, fix, load, save, split
-    from veilgraph.load.database import hide_password
-    from veilgraph.load.mapping import marks_beside
+    from veilgraph.errors import ConfigError, UsageError
+    from veilgraph.load import fix, load, save, split
+    from veilgraph.load.readers.database import hide_password
+    from veilgraph.load.source import rules_of
     from veilgraph.load.store import check_target
-    from veilgraph.mark import absent_relations, beside, mark_by_rules
+    from veilgraph.mark import absent_relations, beside
 
     if options.out:
         check_target(options.out, force=options.force)
@@ -116,8 +116,9 @@ def run(options: argparse.Namespace) -> dict[str, Any]:
             )
     separator = options.separator.replace("\\t", "\t") if options.separator else None
     if separator is not None and len(separator) != 1:
-        raise UsageError(f"--separator must be one character, found {options.separator!r}.")
+        raise ConfigError(f"--separator must be one character, found {options.separator!r}.")
     began = time.perf_counter()
+    findings: list[Any] = []
     with _silent(logging.getLogger("veilgraph.load")):  # findings are shown below, in their own form
         graph = load(
             given[0],
@@ -130,14 +131,13 @@ def run(options: argparse.Namespace) -> dict[str, Any]:
             query=options.query,
             timeout=options.timeout,
             mapping=options.mapping,
+            marks=not options.no_marks,
+            tell=findings.append,
             patients=options.patients,
             seed=options.seed,
         )
     seconds = time.perf_counter() - began
-    findings, rules = check(graph), None
-    if "mapping" in graph.extra and not options.no_marks:
-        rules = marks_beside(options.mapping or graph.extra["mapping"])
-        graph = graph.with_marks(mark_by_rules(graph, rules)) if rules else graph
+    rules = None if options.no_marks else rules_of(graph, options.mapping)
     if options.fix:
         graph = fix(graph)
     if options.split:

@@ -63,7 +63,7 @@ def run(options: argparse.Namespace) -> dict[str, Any]:
 
     from veilgraph.errors import InputError, UsageError
     from veilgraph.load import load, save
-    from veilgraph.load.store import is_graph_folder
+    from veilgraph.load.store import is_graph_folder, seen
     from veilgraph.mark import absent_relations, beside, mark, mark_by_rules, summarise
 
     *before, options.graph = options.words
@@ -81,6 +81,7 @@ def run(options: argparse.Namespace) -> dict[str, Any]:
             query = Path(query[1:]).read_text(encoding="utf-8")
         except (OSError, UnicodeDecodeError) as error:
             raise InputError(f"{query[1:]} cannot be read: {error}") from None
+    before = seen(options.graph)
     graph = load(options.graph)
     named = (
         options.relation,
@@ -111,7 +112,7 @@ def run(options: argparse.Namespace) -> dict[str, Any]:
         )
     )
     graph, target = graph.with_marks(marks), options.out or options.graph
-    save(graph, target, force=not options.out)
+    save(graph, target, force=not options.out, instead_of=None if options.out else before)
     return {
         "graph": target,
         **summarise(graph),

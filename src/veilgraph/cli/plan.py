@@ -32,15 +32,15 @@ def run(options: argparse.Namespace) -> dict[str, Any]:
     from pathlib import Path
 
     from veilgraph.cli.terminal import note
-    from veilgraph.errors import UsageError
+    from veilgraph.errors import ConfigError, UsageError
     from veilgraph.files import check_file, write_text
     from veilgraph.report.forecast import forecast
-    from veilgraph.train.rehearse import rehearse
+    from veilgraph.tune.rehearse import rehearse
 
     try:
         epsilons = [float(word) for word in options.epsilons.split(",")]
     except ValueError:
-        raise UsageError(
+        raise ConfigError(
             f"--epsilons takes numbers with commas between, found {options.epsilons!r}."
         ) from None
     settings = chosen_settings(options)

@@ -36,8 +36,8 @@ def run(options: argparse.Namespace) -> list[dict[str, Any]]:
     """Answer."""
     from veilgraph.cli.terminal import note
     from veilgraph.errors import UsageError
-    from veilgraph.evaluate.predict import DESCRIBED
-    from veilgraph.runs import Run
+    from veilgraph.run.predict import DESCRIBED
+    from veilgraph.run.run import Run
 
     tail = None if options.tail in (None, "?") else options.tail
     head = None if options.head in (None, "?") else options.head

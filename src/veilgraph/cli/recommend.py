@@ -21,7 +21,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> list[dict[str, Any]]:
     """Recommend, or judge."""
     from veilgraph.recommend import judge, recommend
-    from veilgraph.runs import Run
+    from veilgraph.run.run import Run
 
     chosen = {"top": options.top, "relation": options.relation, "graph": options.graph}
     opened = Run.open(options.run)

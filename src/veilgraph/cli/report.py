@@ -18,13 +18,13 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> dict[str, Any]:
     """Write."""
     from veilgraph.cli.terminal import note
-    from veilgraph.errors import UsageError
+    from veilgraph.errors import ConfigError
     from veilgraph.files import check_file
     from veilgraph.report.runs import report
 
     check_file(options.out)
     if options.canaries < 0:
-        raise UsageError(
+        raise ConfigError(
             f"--canaries is how many to audit with, or 0 for no audit; found {options.canaries}."
         )
     path = report(

@@ -15,6 +15,11 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("run", help="the run folder of a training that was stopped")
     parser.add_argument("--graph", help="the graph, if it has moved")
     parser.add_argument(
+        "--moved",
+        action="store_true",
+        help="the folder was moved or restored, and no other copy of it will go on",
+    )
+    parser.add_argument(
         "--checkpoint-seconds", type=float, default=20.0, help="seconds between checkpoints (default 20)"
     )
 
@@ -27,6 +32,7 @@ def run(options: argparse.Namespace) -> dict[str, Any]:
     finished = resume(
         options.run,
         graph=options.graph,
+        moved=options.moved,
         listener=TrainingProgress(),
         checkpoint_seconds=options.checkpoint_seconds,
     )

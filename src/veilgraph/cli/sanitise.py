@@ -38,7 +38,7 @@ def run(options: argparse.Namespace) -> dict[str, Any]:
     from pathlib import Path
 
     from veilgraph.files import check_file, write_text
-    from veilgraph.runs import Run
+    from veilgraph.run.run import Run
     from veilgraph.sanitise.lists import sanitised
 
     check_file(options.out)

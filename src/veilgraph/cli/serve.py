@@ -41,11 +41,19 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         default=10.0,
         help="what all lists of a person may cost: ε, or lists where there is no ε (default 10)",
     )
+    lists.add_argument(
+        "--key-budget",
+        type=float,
+        help="what new lists asked for with one key may cost in a day (default: a tenth of everybody's budgets)",
+    )
     network = parser.add_argument_group("network")
     network.add_argument("--host", default="127.0.0.1", help="address to listen on (default 127.0.0.1)")
     network.add_argument("--port", type=int, default=8080, help="0 takes any that is free (default 8080)")
     network.add_argument(
         "--rate", type=float, default=1000.0, help="requests a second for each key (default 1000)"
+    )
+    network.add_argument(
+        "--connections", type=int, default=256, help="of one address at a time (default 256)"
     )
     network.add_argument(
         "--log", default="-", help="where the access log goes: a file, - (default, stderr) or none"
@@ -79,6 +87,8 @@ def run(options: argparse.Namespace) -> dict[str, Any]:
         top=options.top,
         known=options.known,
         user_budget=options.user_budget,
+        key_budget=options.key_budget,
+        connections=options.connections,
     )
     return _ready.facts
 

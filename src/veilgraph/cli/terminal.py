@@ -11,8 +11,18 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-out = Console(highlight=False, soft_wrap=True)
-err = Console(stderr=True, highlight=False)
+from veilgraph.cli.shown import visible
+
+
+class _Console(Console):
+    """Shows what strangers wrote as it is written, and obeys none of it."""
+
+    def print(self, *objects: Any, **options: Any) -> None:
+        super().print(*(visible(one) if isinstance(one, str) else one for one in objects), **options)
+
+
+out = _Console(highlight=False, soft_wrap=True)
+err = _Console(stderr=True, highlight=False)
 
 
 def note(text: str) -> None:
@@ -23,10 +33,12 @@ def note(text: str) -> None:
 def table(columns: Sequence[str], rows: Iterable[Sequence[Any]], title: str | None = None) -> None:
     """A table on stdout."""
     grid = Table(title=title, title_justify="left", header_style="bold")
-    cells = [[_text(value) for value in row] for row in rows]
+    cells = [[visible(_text(value), line=True) for value in row] for row in rows]
     for i, column in enumerate(columns):
         words = any(row[i][:1].isalpha() for row in cells)
-        grid.add_column(Text(column), justify="left" if i == 0 or words else "right", overflow="fold")
+        grid.add_column(
+            Text(visible(column)), justify="left" if i == 0 or words else "right", overflow="fold"
+        )
     for row in cells:
         grid.add_row(*map(Text, row))
     out.print(grid)
@@ -50,7 +62,7 @@ def _text(value: Any) -> str:
         if 0 < abs(value) < 1e-3:
             return f"{value:.3g}"
         return f"{value:,.4f}" if abs(value) < 10 else f"{value:,.1f}"
-    return str(value)
+    return visible(str(value))
 
 
 class TrainingProgress:

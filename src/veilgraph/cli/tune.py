@@ -26,7 +26,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> dict[str, Any]:
     """Search."""
     from veilgraph.cli.terminal import note
-    from veilgraph.train.tune import tune
+    from veilgraph.tune.search import tune
 
     def report(trial: dict[str, Any]) -> None:
         score = f"MRR {trial['mrr']:.4f}" if trial["mrr"] is not None else trial["state"]

@@ -25,7 +25,7 @@ from veilgraph.federate.member import Member
 from veilgraph.federate.messages import pack
 from veilgraph.federate.names import read_secret
 from veilgraph.federate.terms import Terms
-from veilgraph.runs import Run
+from veilgraph.run.run import Run
 
 LARGEST = 1 << 34  # bytes of an array a server may send
 app = ClientApp()

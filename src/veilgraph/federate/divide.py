@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
-from veilgraph.errors import InputError, UsageError
+from veilgraph.errors import ConfigError, InputError, UsageError
 from veilgraph.load.graph import DECIDED_FROM, HELD_OUT, Graph
 from veilgraph.load.vocabulary import Vocabulary
 from veilgraph.rng import Streams, uniform
@@ -23,7 +23,7 @@ def divide(graph: Graph, clients: int, *, by: str = "relation", seed: int = 0) -
     Reads confidential data: all of it. Releases: nothing; the curator gives each client its part.
     """
     if by not in WAYS:
-        raise UsageError(
+        raise ConfigError(
             f"a graph is divided by one of {', '.join(WAYS)} (and, with labels, groups); found {by!r}."
         )
     check_clients(graph, clients)
@@ -46,7 +46,7 @@ def check_clients(graph: Graph, clients: int) -> None:
             "divide a graph first and mark the clients' graphs then: marks are each client's own."
         )
     if not 2 <= clients <= 10_000:
-        raise UsageError(f"a federation has 2 to 10,000 clients, found {clients}.")
+        raise ConfigError(f"a federation has 2 to 10,000 clients, found {clients}.")
 
 
 def _owner_of(graph: Graph, clients: int, by: str, seed: int):  # type: ignore[no-untyped-def]

@@ -5,15 +5,24 @@ from __future__ import annotations
 import datetime
 import ipaddress
 import os
+import socket
+import ssl
 from pathlib import Path
 
 from cryptography import x509
+from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, PublicFormat
+from cryptography.hazmat.primitives.serialization import (
+    Encoding,
+    NoEncryption,
+    PrivateFormat,
+    PublicFormat,
+    load_ssh_private_key,
+)
 from cryptography.x509.oid import NameOID
 
-from veilgraph.errors import UsageError
+from veilgraph.errors import InputError, UsageError
 
 VALID = datetime.timedelta(days=825)
 
@@ -84,3 +93,41 @@ def _write(path: Path, content: bytes, mode: int) -> None:
     path.unlink(missing_ok=True)
     with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "wb") as file:
         file.write(content)
+
+
+def check_key(path: str | Path) -> None:
+    """Raise for a file that is no private key made here."""
+    try:
+        load_ssh_private_key(Path(path).read_bytes(), None)
+    except (OSError, ValueError, TypeError, UnsupportedAlgorithm):
+        raise InputError(
+            f"{path} is no private key: make one with veil federate key FILE, and name FILE (not FILE.pub)."
+        ) from None
+
+
+def check_certificate(path: str | Path, address: str) -> None:
+    """Raise for a file that is no certificate, for an address that is none, or where somebody else answers."""
+    host, _, port = address.rpartition(":")
+    host = host.strip("[]")
+    if not host or not port.isdigit() or int(port) > 65535:
+        raise InputError(f"{address!r} is no address of a server: expected HOST:PORT.")
+    try:
+        trusted = ssl.create_default_context(cafile=str(path))
+    except (OSError, ssl.SSLError):
+        raise InputError(
+            f"{path} is no certificate: ask whoever runs the server for its tls/ca.pem."
+        ) from None
+    try:
+        with (
+            socket.create_connection((host, int(port)), 5) as plain,
+            trusted.wrap_socket(plain, server_hostname=host),
+        ):
+            return
+    except ssl.SSLCertVerificationError as error:
+        raise InputError(
+            f"{path} did not sign the certificate of {address} ({error.verify_message}): ask whoever runs the server for its tls/ca.pem."
+        ) from None
+    except socket.gaierror:
+        raise InputError(f"there is no machine called {host}.") from None
+    except (OSError, UnicodeError):
+        return  # it may be started later: clients wait

@@ -16,27 +16,24 @@ from typing import Any
 import numpy as np
 import torch
 
-from veilgraph.account.events import nothing
-from veilgraph.certify import certify
 from veilgraph.config import TrainConfig
-from veilgraph.errors import ConfigError, InputError, RunError, UsageError
+from veilgraph.errors import ConfigError, InputError, PrivacyError, RunError, UsageError
 from veilgraph.federate.names import tokens
 from veilgraph.federate.protocols import judge
 from veilgraph.federate.strategies import strategy
 from veilgraph.federate.terms import LARGEST, Terms
 from veilgraph.files import write_json
+from veilgraph.layout import CHECKPOINT, CONFIG, METRICS, VOCABULARY
 from veilgraph.load import Graph, load
 from veilgraph.models.parameters import Parameters
-from veilgraph.run_facts import unbound
-from veilgraph.run_files import CONFIG, METRICS
-from veilgraph.runs import Run
+from veilgraph.run.facts import require_names, unbound
+from veilgraph.run.run import Run
+from veilgraph.run.vectors import write_vectors
+from veilgraph.run.verify import certify
 from veilgraph.train import begin
-from veilgraph.train.encoder import EncodedPlan, LabelPlan
 from veilgraph.train.loop import Listener, Validation, run_epochs
-from veilgraph.train.plan import OrdinaryPlan
-from veilgraph.train.private.plan import PrivatePlan
-from veilgraph.train.session import Session, regime
-from veilgraph.train.state import CHECKPOINT
+from veilgraph.train.plan import Plan
+from veilgraph.train.session import Session
 
 MEMBER = "member.json"  # the terms, and what the client said for itself
 
@@ -48,7 +45,7 @@ class Member:
     run: Run
     terms: Terms
     session: Session
-    plan: OrdinaryPlan | PrivatePlan
+    plan: Plan
     tokens: np.ndarray  # [rows, 16] of the shared rows, sorted: their order tells nothing about names
     order: np.ndarray  # [rows] where each of them is in the client's own table
     broken: bool = False  # something went wrong within a round: nothing leaves any more
@@ -80,11 +77,7 @@ class Member:
             raise UsageError(
                 "in a federation confidential and unrestricted steps are interleaved: leave --order out."
             )
-        plan: OrdinaryPlan | PrivatePlan
-        if session.private:
-            plan = session.private_plan(session.public, config.epochs or 1)
-        else:
-            plan = session.ordinary_plan()
+        plan = session.plan()
         made = tokens(strategy(terms.strategy).names(run.graph(), config), secret)
         order = np.lexsort(made.T[::-1])
         return cls(run, terms, session, plan, made[order], order)
@@ -116,9 +109,8 @@ class Member:
         if not self.session.learns:
             return
         self._table[torch.from_numpy(self.order)] = torch.from_numpy(rows)
-        if isinstance(self.plan, EncodedPlan):
-            self.plan.anchor = self._table.clone()
-            self.plan.flush(self.session.state.parameters)
+        self.session.rows.anchor = self._table.clone()
+        self.session.rows.flush(self.session.state.parameters)
 
     def train(self, number: int, rows: np.ndarray, listener: Listener | None = None) -> np.ndarray | None:
         """The shared rows after this round's local epochs; None if the budget is spent. A round that was trained is not again.
@@ -126,7 +118,7 @@ class Member:
         Reads confidential data: through the plan. Releases: the rows, with the guarantee of the regime, charged before any
         step is taken.
         """
-        state, config = self.session.state, self.run.config
+        state, epochs = self.session.state, self.session.settings.steps.epochs
         if self.idle:
             raise InputError(f"{self.run.folder} takes no step, so it has nothing to send.")
         if self.broken:
@@ -138,26 +130,26 @@ class Member:
         if number > self.terms.rounds:  # own epochs come after them, and are never sent
             raise InputError(f"the server asks for round {number} of {self.terms.rounds}.")
         if number > state.round:
-            last = (config.epochs or 0) - self.terms.own_epochs
+            last = epochs - self.terms.own_epochs
             if state.epoch >= last or not self._advance(rows, number, self.terms.local_epochs, listener):
                 return None
         return self.rows()
 
     def _advance(self, rows: np.ndarray, number: int, epochs: int, listener: Listener | None) -> bool:
         """Take rows, and so many epochs from there; False, with the rows taken, if the budget allows none."""
-        state, config = self.session.state, self.run.config
+        state, settings = self.session.state, self.session.settings
         self.take(rows)
-        until = min(state.epoch + epochs, config.epochs or 0)
-        if isinstance(self.plan, PrivatePlan) and not self.plan.pay_epochs(state.epoch, until):
+        until = min(state.epoch + epochs, settings.steps.epochs)
+        if not self.plan.pay(state.epoch, until):
             return False
         self.broken, state.round = True, number
         run_epochs(
             self.plan,
             state,
-            Validation(self.session.public, self.session.model, config, self.session.streams),
-            config,
+            Validation(self.session.public, self.session.model, settings, self.session.streams),
+            settings,
             self.run.folder,
-            epochs=config.epochs or 0,
+            epochs=settings.steps.epochs,
             until=until,
             listener=listener,
             checkpoint_seconds=float("inf"),
@@ -170,10 +162,10 @@ class Member:
     def validate(self, rows: np.ndarray, others: np.ndarray | None = None) -> dict[str, float] | None:
         """mrr and queries on unrestricted statements of the validation split, with these rows; None if there are none."""
         public = self.session.public
-        if self.run.finished or not len(public.splits.get("valid", ())) or isinstance(self.plan, LabelPlan):
+        if self.run.finished or not len(public.splits.get("valid", ())) or self._figures is not None:
             return None
         with self.wearing(rows):
-            found = self._judge(public, others, "valid", self.run.config.validation_queries)["shared"]
+            found = self._judge(public, others, "valid", self.session.settings.judging.queries)["shared"]
         return {"mrr": found["mrr"], "queries": found["queries"]}
 
     @property
@@ -186,15 +178,14 @@ class Member:
         """The client's tables with these shared rows where its own are, for as long as somebody looks."""
         state = self.session.state.parameters
         kept = (self._table.clone(), state.entities.clone())
-        anchor = self.plan.anchor if isinstance(self.plan, EncodedPlan) else None
+        anchor = self.session.rows.anchor
         try:
             self.take(rows)
             yield state
         finally:
             self._table.copy_(kept[0])
             state.entities.copy_(kept[1])
-            if isinstance(self.plan, EncodedPlan):
-                self.plan.anchor = anchor
+            self.session.rows.anchor = anchor
 
     def finish(self, rows: np.ndarray, others: np.ndarray | None = None) -> dict[str, Any]:
         """Write the vectors and the certificate, and measure; figures stay in the folder, and are returned. Once: it is over then.
@@ -207,21 +198,24 @@ class Member:
         graph = self.run.graph()
         if not self.run.finished:
             self._make_own(rows)
-            if isinstance(self.plan, LabelPlan):
-                metrics = {"labels": self.plan.figures(self.session.state.parameters)}
+            if self._figures is not None:
+                metrics = {"labels": self._figures}
             elif len(graph.splits.get("test", ())):
                 metrics = self._judge(graph, others, "test", None)
-            if isinstance(self.plan, PrivatePlan):
-                due = self.plan.steps_before(self.session.state.epoch)  # up to where the rounds came
-                self.plan.ledger.charge(nothing(), "rounds are over", steps=due)
+            self.plan.end(self.session.state.epoch, "rounds are over")
             if metrics:
                 write_json(self.run.folder / METRICS, metrics)
-            self.run.write_vectors(self.session.state, self.session.model)
+            write_vectors(self.run, self.session.state.result, self.session.model)
         certify(self.run)
         path = self.run.folder / METRICS
         if not metrics and path.exists():
             metrics = json.loads(path.read_text(encoding="utf-8"))
         return {"epsilon": self.run.epsilon, "guarantee": self.run.guarantee, **metrics}
+
+    @property
+    def _figures(self) -> dict[str, float] | None:
+        """How good what was learnt is, where the task itself says so."""
+        return self.plan.figures(self.session.state.parameters)
 
     def _make_own(self, rows: np.ndarray) -> None:
         """The federation's rows, and the epochs after them that are the client's alone."""
@@ -239,7 +233,7 @@ class Member:
             self.session.model,
             self.session.state.parameters,
             graph,
-            reciprocal=bool(self.run.config.reciprocal),
+            reciprocal=self.session.settings.scorer.reciprocal,
             others=torch.from_numpy(others) if others is not None else None,
             split=split,
             most=most,
@@ -248,7 +242,7 @@ class Member:
     @property
     def open_data(self) -> bool:
         """Whether nothing is promised, so that figures may be told."""
-        return regime(self.run.config) == "none"
+        return self.session.settings.open_data
 
 
 def check_rows(rows: np.ndarray, wanted: tuple[int, int]) -> None:
@@ -276,9 +270,15 @@ def _check_again(run: Run, terms: Terms, own: dict[str, Any] | None) -> None:
             f"{folder} was begun with {said or 'no promise'}, and now {own or 'no promise'} is asked for: what a client promises "
             "does not change. Join with another folder."
         )
-    changed = unbound(run.ledger, run.config, run.facts)
+    changed = unbound(run.ledger, run.config, run.facts, file=run.folder / CONFIG)
     if changed:
         raise RunError(f"{folder}: {'; '.join(changed)}. Undo the change, or join anew.")
+    require_names(run.ledger, run.folder / VOCABULARY)
+    if not run.in_place:
+        raise PrivacyError(
+            f"{folder} is a copy of the folder this client began in, or was moved or restored: what was spent there and here would add up. "
+            "Go on where it began, or join anew with another folder."
+        )
 
 
 def terms_of(folder: Path) -> Terms:

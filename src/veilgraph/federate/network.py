@@ -19,13 +19,22 @@ from pathlib import Path
 from typing import Any
 
 from veilgraph.errors import InputError, RunError, UsageError
+from veilgraph.federate import guardian
 from veilgraph.federate.coordinator import SEATS, nothing_sent
-from veilgraph.federate.keys import certificates
+from veilgraph.federate.keys import certificates, check_certificate, check_key
 from veilgraph.federate.names import read_secret
 from veilgraph.federate.terms import Terms
 from veilgraph.files import read_lines, write_json, write_text
 
 LINK = "veil"
+STOPPED = (0, 128 + signal.SIGTERM, 128 + signal.SIGINT, 128 + signal.SIGHUP)  # as somebody wished
+WHY = {  # a sign in Flower's log, and what it means
+    "certificate verify failed": "{certificate} did not sign the certificate of {address}: ask whoever runs the server for its tls/ca.pem.",
+    "Failed to activate SuperNode": "{address} does not know this key. Whoever runs the server lets you in with: veil federate serve DIR "
+    "--client {key}.pub",
+    "Connection refused": "nobody answers at {address}. Is the server running, and is the address right?",
+    "Name or service not known": "there is no machine called {address}.",
+}
 OVER = "over.json"  # in the server's folder: written by its app when all rounds are done, or why not
 STARTING = 60.0  # seconds for a SuperLink to answer
 NODES, RUN = "nodes.json", "run.json"  # who may join; what a run is, for the server's own app (see own_apps)
@@ -58,6 +67,7 @@ def serve(
             raise InputError(
                 f"there is no key {key}: a client makes one with veil federate key FILE, and gives you FILE.pub."
             )
+    _require_free(host, port)
     ca, certificate, own = certificates(place / "tls", host)
     (place / "home").mkdir(parents=True, exist_ok=True)
     address = f"{host}:{port}"
@@ -88,7 +98,8 @@ def serve(
                 known[text] = _register(Path(key), place / "home")
                 write_json(place / NODES, known, mode=0o600)
         yield {"address": address, "certificate": str(ca), "clients": len(clients), "folder": str(place)}
-        process.wait()
+        if process.wait() not in STOPPED:
+            raise RunError(f"the server stopped: {_last_words(place / 'link.log')}")
 
 
 def join(
@@ -110,6 +121,8 @@ def join(
         if not Path(path).exists():
             raise InputError(f"there is no {what} {path}.")
     read_secret(secret)
+    check_key(key)
+    check_certificate(certificate, address)
     place = Path(folder).resolve()
     home = place.parent / f".{place.name}-node"
     home.mkdir(parents=True, exist_ok=True)
@@ -120,11 +133,13 @@ def join(
     words += ["--auth-supernode-private-key", key, "--node-config", f'config="{home / "node.json"}"']
     words += ["--host", "127.0.0.1", "--port", _free_port()]
     _only_ours(home, "clientapp")
+    begins = (home / "node.log").stat().st_size if (home / "node.log").exists() else 0
     with _process(words, home, home / "node.log") as process:
         yield {"server": address, "name": name, "run": str(place), "log": str(home / "node.log")}
-        process.wait()
-        if process.returncode not in (0, -signal.SIGTERM, -signal.SIGINT):
-            raise RunError(f"the client stopped: {_last_words(home / 'node.log')}")
+        if process.wait() not in STOPPED:
+            raise RunError(
+                f"the client stopped: {_why(home / 'node.log', begins, address, certificate, key)}"
+            )
 
 
 def run(
@@ -189,25 +204,28 @@ def _environment(home: Path) -> dict[str, str]:
 
 @contextmanager
 def _process(words: Sequence[object], home: Path, log: Path) -> Iterator[subprocess.Popen[bytes]]:
-    """A process with all that it starts; they end together when this ends."""
-    with log.open("ab") as out:
+    """A process with all that it starts; they end together when this ends, however it ends (see ``guardian``)."""
+    descriptor = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+    with os.fdopen(descriptor, "ab") as out:
         process = subprocess.Popen(
-            [str(word) for word in words],
+            [sys.executable, "-P", guardian.__file__, *(str(word) for word in words)],
             env=_environment(home),
-            stdin=subprocess.DEVNULL,
+            stdin=subprocess.PIPE,  # closed when we end
+            umask=0o077,  # what Flower keeps is nobody else's
             stdout=out,
             stderr=out,
             start_new_session=True,
         )
+    assert process.stdin is not None
     try:
         yield process
     finally:
-        for number, seconds in ((signal.SIGTERM, 10), (signal.SIGKILL, 5)):
-            try:
-                os.killpg(process.pid, number)
-                process.wait(seconds)
-            except (ProcessLookupError, subprocess.TimeoutExpired):
-                continue
+        process.stdin.close()
+        try:
+            process.wait(guardian.GRACE + 8)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
 
 
 def _wait_for(process: subprocess.Popen[bytes], host: str, port: int, log: Path) -> None:
@@ -263,6 +281,33 @@ def _flwr(words: list[str], home: Path, *, check: bool = True) -> dict[str, Any]
         why = told.get("error-message") or done.stderr.strip().splitlines()[-1:] or done.stdout.strip()[-300:]
         raise RunError(f"Flower did not do «{words[0]}»: {why}")
     return told or {"error": done.stdout.strip()[-300:] + done.stderr.strip()[-300:]}
+
+
+def _require_free(host: str, port: int) -> None:
+    """Raise if somebody answers there already, perhaps an earlier server: clients would talk to that one."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    with socket.socket(family, socket.SOCK_STREAM) as one:
+        one.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            one.bind((host, port))
+        except (OSError, OverflowError) as error:
+            raise InputError(
+                f"{host}:{port} cannot be listened on ({error}): another server may run there. Stop it, or choose another --port."
+            ) from None
+
+
+def _why(log: Path, begins: int, address: str, certificate: str | Path, key: str | Path) -> str:
+    """Why a client could not join, in our words where Flower's are known."""
+    try:
+        with log.open("rb") as file:
+            file.seek(begins)
+            said = file.read().decode("utf-8", "replace")
+    except OSError:
+        said = ""
+    for sign, words in WHY.items():
+        if sign.lower() in said.lower():
+            return f"{words.format(address=address, certificate=certificate, key=key)} (see {log})"
+    return _last_words(log)
 
 
 def _free_port() -> int:

@@ -11,11 +11,11 @@ from __future__ import annotations
 import numpy as np
 import torch
 
-from veilgraph.evaluate.metrics import summarise
-from veilgraph.evaluate.ranking import Ranker
 from veilgraph.load.graph import Graph
 from veilgraph.models.base import Model
 from veilgraph.models.parameters import Parameters
+from veilgraph.rank.metrics import summarise
+from veilgraph.rank.ranking import Ranker
 
 PROTOCOLS = ("fede", "shared")
 

@@ -14,12 +14,12 @@ from veilgraph.config import TrainConfig
 from veilgraph.errors import RunError, UsageError
 from veilgraph.federate.protocols import judge
 from veilgraph.federate.terms import Terms
+from veilgraph.layout import CONFIG
 from veilgraph.load import Graph, load
 from veilgraph.load.graph import SPLITS
 from veilgraph.load.vocabulary import Vocabulary
 from veilgraph.models.parameters import Parameters
-from veilgraph.run_files import CONFIG
-from veilgraph.runs import Run
+from veilgraph.run.run import Run
 from veilgraph.train import resume, train
 
 

@@ -7,15 +7,24 @@ from collections.abc import Iterable
 import numpy as np
 import pyarrow as pa
 
+from veilgraph.errors import ReadError
+from veilgraph.limits import beyond, limit
 from veilgraph.load.frames import pl
 from veilgraph.load.graph import HELD_OUT, Graph
-from veilgraph.load.reader import Parts, distinct
+from veilgraph.load.readers.base import COLUMNS, Parts, distinct
 from veilgraph.load.vocabulary import Vocabulary
 
 
 def assemble(parts: Parts, source: str) -> Graph:
     """A Graph of all parts; the parts' frames are consumed."""
     frames = dict(parts.splits)
+    for frame in frames.values():
+        holes = [column for column in COLUMNS if frame[column].null_count()]
+        if holes:
+            raise ReadError(
+                source,
+                f"{frame[holes[0]].null_count():,} of its statements have no {holes[0]}: a field is empty or missing.",
+            )
     entities, entity_rank = _vocabulary((f[c] for f in frames.values() for c in ("head", "tail")), "entity")
     relations, relation_rank = _vocabulary((f["relation"] for f in frames.values()), "relation")
     splits = {}
@@ -44,5 +53,8 @@ def _vocabulary(columns: Iterable[pl.Series], kind: str) -> tuple[Vocabulary, np
     table = pl.DataFrame({"name": names_seen.cast(pl.String), "code": names_seen.to_physical()}).sort("name")
     rank = np.zeros(int(table["code"].max() or 0) + 1, np.int32)  # type: ignore[call-overload, arg-type]
     rank[table["code"].to_numpy()] = np.arange(len(table), dtype=np.int32)
+    longest = int(table["name"].str.len_bytes().max() or 0)  # type: ignore[arg-type]
+    if longest > limit("text"):
+        raise beyond("this source", f"has an {kind} whose name is no name", "text", f"{longest:,} bytes")
     names = table["name"].to_arrow()
     return Vocabulary(names.combine_chunks() if isinstance(names, pa.ChunkedArray) else names, kind), rank

@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 
 from veilgraph.errors import InputError, UnknownNameError
-from veilgraph.load.folder import split_files
+from veilgraph.load.readers.folder import split_files
 
 BUILT_IN = {"name": "builtin:hospital", "where": "generated", "splits": "veil load --split random"}
 

@@ -9,9 +9,10 @@ from pathlib import Path
 import pyarrow as pa
 
 from veilgraph.errors import ReadError
-from veilgraph.load.frames import pl
+from veilgraph.limits import content
+from veilgraph.load.frames import broken, first_line, pl
 from veilgraph.load.graph import Graph
-from veilgraph.load.reader import regular_file
+from veilgraph.load.readers.base import regular_file
 
 
 def read_descriptions(source: str | Path, *, once: bool = False) -> dict[str, str]:
@@ -19,7 +20,7 @@ def read_descriptions(source: str | Path, *, once: bool = False) -> dict[str, st
     path = regular_file(str(source))
     try:
         frame = pl.read_csv(
-            path,
+            content(path),
             separator="\t",
             has_header=False,
             quote_char=None,
@@ -27,10 +28,8 @@ def read_descriptions(source: str | Path, *, once: bool = False) -> dict[str, st
             truncate_ragged_lines=True,
             glob=False,
         )
-    except (pl.exceptions.PolarsError, OSError) as error:
-        raise ReadError(
-            path, f"cannot be read as «entity, text» lines: {str(error).splitlines()[0]}"
-        ) from None
+    except broken() as error:
+        raise ReadError(path, f"cannot be read as «entity, text» lines: {first_line(error)}") from None
     if frame.width < 2:
         raise ReadError(
             path, f"expected «entity, text» lines with a tab between them, found one column: {frame[0, 0]!r}"

@@ -17,7 +17,7 @@ def held_out(
     statements: np.ndarray, entities: int, relations: int, order: np.ndarray, valid: int, test: int
 ) -> np.ndarray:
     """0, 1 (valid) or 2 (test) for each entity; entities are asked in this order, until so many of each have left."""
-    from veilgraph.load.kernels import let_entities_leave
+    from veilgraph.load.id_kernels import let_entities_leave
 
     head, relation, tail = statements.astype(np.int64).T.reshape(3, -1)
     pairs = np.unique(np.concatenate([head * entities + tail, tail * entities + head]))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import gzip
+import io
 import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -12,6 +12,7 @@ import numpy as np
 
 from veilgraph.errors import InputError
 from veilgraph.files import write_text
+from veilgraph.limits import opened
 from veilgraph.load.graph import Graph
 
 NAMES = ("labels", "entity_types")  # of the file beside a graph's
@@ -123,12 +124,8 @@ def _labels(graph: Graph, parts: list[tuple[Path, str]]) -> Labels:
 
 def _lines(path: Path) -> list[str]:
     try:
-        with (
-            gzip.open(path, "rt", encoding="utf-8")
-            if path.suffix == ".gz"
-            else path.open(encoding="utf-8") as file
-        ):
-            return [line.rstrip("\r\n") for line in file if line.strip()]
+        with opened(path) as file, io.TextIOWrapper(file, "utf-8") as lines:
+            return [line.rstrip("\r\n") for line in lines if line.strip()]
     except (OSError, UnicodeDecodeError, EOFError, zlib.error) as error:
         raise InputError(f"{path} cannot be read: {error}") from None
 

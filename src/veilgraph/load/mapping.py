@@ -13,9 +13,14 @@ from pathlib import Path
 from typing import Any
 
 from veilgraph.errors import ReadError, UnknownNameError
+from veilgraph.load.queries import why_not
 
 SHIPPED = Path(__file__).parent / "mappings"
 R2RML = "http://www.w3.org/ns/r2rml#"
+NAMING = ("column", "child", "parent", "tableName", "template")
+PLAIN = re.compile(r"""\s*"?[^"'`;\\\x00-\x1f]+"?\s*""")
+RDF = "http://www.w3.org/1999/02/22-rdf-syntax-ns#"
+RDFS = "http://www.w3.org/2000/01/rdf-schema#"
 COLUMN = re.compile(r"(?<!\\)\{([^{}]+)\}")
 
 
@@ -45,10 +50,9 @@ def find_mapping(name: str) -> Path:
 
 def marks_beside(mapping: str) -> Path | None:
     """The rules that come with a shipped mapping, or lie beside a mapping's file: which predicates are confidential."""
-    for path in (Path(mapping).with_suffix(".marks.yaml"), SHIPPED / f"{mapping}.marks.yaml"):
-        if path.is_file():
-            return path
-    return None
+    given = Path(mapping)
+    path = given.with_suffix(".marks.yaml") if given.is_file() else SHIPPED / f"{mapping}.marks.yaml"
+    return path if path.is_file() else None
 
 
 def fit(path: Path, tables: Mapping[str, set[str]]) -> FittedMapping:
@@ -58,7 +62,7 @@ def fit(path: Path, tables: Mapping[str, set[str]]) -> FittedMapping:
     try:
         with path.open("rb") as file:
             triples: Any = list(pyoxigraph.parse(file, "text/turtle", base_iri="urn:mapping:"))
-    except (SyntaxError, OSError, ValueError) as error:
+    except (SyntaxError, OSError, ValueError, RecursionError) as error:
         raise ReadError(path, f"is not a readable mapping (R2RML in Turtle): {error}") from None
     about: dict[str, list[Any]] = {}
     for triple in triples:
@@ -69,11 +73,14 @@ def fit(path: Path, tables: Mapping[str, set[str]]) -> FittedMapping:
 
     def reach(node: str) -> list[Any]:
         """Every triple below a node of the mapping; other maps it refers to are not entered."""
-        found = []
-        for triple in about.get(node, ()):
-            found.append(triple)
-            if isinstance(triple.object, pyoxigraph.BlankNode):
-                found += reach(str(triple.object))
+        found, waiting, entered = [], [node], {node}
+        while waiting:
+            for triple in about.get(waiting.pop(), ()):
+                found.append(triple)
+                below = str(triple.object)
+                if isinstance(triple.object, pyoxigraph.BlankNode) and below not in entered:
+                    entered.add(below)
+                    waiting.append(below)
         return found
 
     def columns(node: str) -> set[str]:
@@ -93,6 +100,7 @@ def fit(path: Path, tables: Mapping[str, set[str]]) -> FittedMapping:
         raise ReadError(path, "holds no rr:logicalTable: it is not an R2RML mapping.")
     count = 0
     for node in maps:
+        _refuse(path, reach(node))
         logical = str(values(node, "logicalTable")[0])
         table = next((v.value.strip('"').lower() for v in values(logical, "tableName")), None)
         known = tables.get(table) if table is not None else None
@@ -115,5 +123,34 @@ def fit(path: Path, tables: Mapping[str, set[str]]) -> FittedMapping:
                 kept.append(triple)
                 if isinstance(triple.object, pyoxigraph.BlankNode):
                     kept += reach(str(triple.object))
-    text = "".join(f"{t.subject} {t.predicate} {t.object} .\n" for t in kept)
+    text = "".join(f"{t.subject} {t.predicate} {t.object} .\n" for t in dict.fromkeys(kept))
     return FittedMapping(text, count, tuple(dict.fromkeys(left_out)))
+
+
+def _refuse(path: Path, triples: list[Any]) -> None:
+    """Raise for what R2RML does not know (sources of their own, functions), and for SQL that does more than read."""
+    for triple in triples:
+        kind = str(triple.predicate.value)
+        if not kind.startswith((R2RML, RDF, RDFS)):
+            raise ReadError(
+                path,
+                f"speaks of <{kind}>, which is not R2RML: tables and queries of the database are all that is read.",
+            )
+        value = str(getattr(triple.object, "value", ""))
+        named = COLUMN.findall(value) if kind == R2RML + "template" else [value]
+        if kind == R2RML + "template" and re.search(r"[{}\\]", re.sub(r"\{[^{}]+\}", "", value)):
+            raise ReadError(
+                path,
+                f"has the template {value[:80]!r}, whose braces are no pairs: each column stands between two.",
+            )
+        if kind.removeprefix(R2RML) in NAMING and any(PLAIN.fullmatch(name) is None for name in named):
+            raise ReadError(
+                path,
+                f"names {value[:80]!r}, which is no table or column: quotation marks and semicolons end a name.",
+            )
+        if kind == R2RML + "sqlQuery" and (why := why_not(value)) is not None:
+            raise ReadError(
+                path,
+                f"has a query that is not run: {why}. A mapping may hold one SELECT for each map: "
+                f"{value.strip()[:120]!r}.",
+            )

@@ -4,13 +4,28 @@ from __future__ import annotations
 
 import fnmatch
 import hashlib
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from types import MappingProxyType
-from typing import Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import yaml
+
+if TYPE_CHECKING:
+    from veilgraph.load.graph import Graph
+
+
+class Marker(ABC):
+    """Makes marks from a file of rules. Reading a graph takes one, whoever it is (``veilgraph.mark`` has it)."""
+
+    name: ClassVar[str]
+
+    @abstractmethod
+    def marks(self, graph: Graph, rules: Path) -> Marks | None:
+        """What is confidential in the graph by these rules; None where they are about nothing it has."""
 
 
 @dataclass(frozen=True, eq=False)

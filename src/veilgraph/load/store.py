@@ -3,22 +3,25 @@
 from __future__ import annotations
 
 import shutil
-import tempfile
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 import yaml
 
-from veilgraph.errors import RunError, UsageError
-from veilgraph.files import read_parquet
+from veilgraph.disk import digest, is_sealed, sealed
+from veilgraph.errors import InputError, RunError, UsageError
+from veilgraph.files import read_parquet, write_table, write_text
+from veilgraph.folders import made, refuse_to_replace
+from veilgraph.layout import CLOSED, GRAPH, LABELS, MANIFEST, MARKS, File
+from veilgraph.limits import read_yaml_text
 from veilgraph.load.graph import Graph
 from veilgraph.load.marks import Marks
 from veilgraph.load.vocabulary import Vocabulary
 
-MANIFEST, MARKS = "graph.yaml", "marks.yaml"
+VERSION = 2  # 2: hashes of every file
 
 
 def is_graph_folder(path: str | Path) -> bool:
@@ -27,26 +30,43 @@ def is_graph_folder(path: str | Path) -> bool:
 
 
 def check_target(folder: str | Path, *, force: bool) -> None:
-    """Refuse, before any work is done, to write where something else is."""
-    path = Path(folder)
-    if (
-        path.exists()
-        and not (force and is_graph_folder(path))
-        and not (path.is_dir() and not any(path.iterdir()))
-    ):
-        remedy = "Add --force to replace it." if is_graph_folder(path) else "Choose another name."
-        raise UsageError(
-            f"{folder} exists already{' and is no graph' if not is_graph_folder(path) else ''}. {remedy}"
-        )
+    """Refuse, before any work is done, to write where something else is, and to replace what this program did not write."""
+    path = Path(folder).resolve()
+    if not path.exists() or (path.is_dir() and not any(path.iterdir())):
+        return
+    if not is_graph_folder(path):
+        raise UsageError(f"{folder} exists already and is no graph. Choose another name.")
+    if not force:
+        raise UsageError(f"{folder} exists already. Add --force to replace it.")
+    refuse_to_replace(path, files_of(path))
 
 
-def save(graph: Graph, folder: str | Path, *, force: bool = False) -> Path:
-    """Write the graph into a new folder and put it in place by renaming."""
+def files_of(path: Path) -> tuple[File, ...]:
+    """What this program wrote into the folder of a graph: of Parquet files those its manifest names."""
+    try:
+        splits = [str(name) for name in _manifest(path)["splits"]]
+    except (OSError, KeyError, TypeError, ValueError, yaml.YAMLError, InputError):
+        splits = ["train", "valid", "test"]  # (of a damaged one: what there usually is)
+    tables = [File(f"{name}.parquet", False, False, "") for name in ("entities", "relations", *splits)]
+    return (*(file for file in GRAPH if "*" not in file.name), *tables, *LABELS)
+
+
+def seen(folder: str | Path) -> str | None:
+    """Which saved graph is there now: for ``save`` to see that it is still the one that was read."""
+    path = Path(folder) / MANIFEST
+    return digest(path) if path.is_file() else None
+
+
+def save(graph: Graph, folder: str | Path, *, force: bool = False, instead_of: str | None = None) -> Path:
+    """Write the graph into a folder that appears whole, for its owner alone; with ``force`` in the place of a graph that is there.
+
+    Labels that lie beside the graph that is replaced stay. ``instead_of`` is what was ``seen`` there when the graph was read: another one
+    that somebody saved meanwhile is not lost to an older one.
+    """
     target = Path(folder).resolve()
     check_target(target, force=force)
-    target.parent.mkdir(parents=True, exist_ok=True)
-    draft = Path(tempfile.mkdtemp(prefix=f".{target.name}-", dir=target.parent))
-    try:
+    ours = files_of(target) if force and target.exists() else None
+    with made(target, mode=CLOSED, replacing=ours) as draft:
         columns: dict[str, Any] = {"name": graph.entities.array}
         if graph.descriptions is not None:
             columns["description"] = graph.descriptions
@@ -57,39 +77,36 @@ def save(graph: Graph, folder: str | Path, *, force: bool = False) -> Path:
             if graph.marks is not None:
                 columns["confidential"] = pa.array(graph.secret(split))
             _write(pa.table(columns), draft / f"{split}.parquet")
+        if graph.marks is not None:
+            document = yaml.safe_dump(graph.marks.document, sort_keys=False, allow_unicode=True)
+            write_text(draft / MARKS, document)
         manifest = {
             "kind": "veilgraph graph",
-            "version": 1,
+            "version": VERSION,
             "source": graph.source,
             "entities": len(graph.entities),
             "relations": len(graph.relations),
             "splits": {split: len(array) for split, array in graph.splits.items()},
             "fingerprint": graph.fingerprint,
             **({"extra": dict(graph.extra)} if graph.extra else {}),
+            "hashes": {path.name: digest(path) for path in sorted(draft.iterdir())},
         }
-        if graph.marks is not None:
-            document = yaml.safe_dump(graph.marks.document, sort_keys=False, allow_unicode=True)
-            (draft / MARKS).write_text(document, encoding="utf-8")
-        (draft / MANIFEST).write_text(yaml.safe_dump(manifest, sort_keys=False), encoding="utf-8")
-        if target.exists():
-            old = Path(tempfile.mkdtemp(prefix=f".{target.name}-", dir=target.parent))
-            target.replace(old)
-            draft.replace(target)
-            shutil.rmtree(old)
-        else:
-            draft.replace(target)
-    except BaseException:
-        shutil.rmtree(draft, ignore_errors=True)
-        raise
-    target.chmod(0o755)
+        write_text(draft / MANIFEST, sealed(yaml.safe_dump(manifest, sort_keys=False)))
+        for path in target.glob(LABELS[0].name) if target.is_dir() else ():
+            shutil.copy2(path, draft / path.name)
+        if instead_of is not None and seen(target) != instead_of:
+            raise UsageError(
+                f"{folder} was changed by somebody else meanwhile: nothing was replaced. Do it again, with what is there now."
+            )
     return target
 
 
 def open_graph(folder: str | Path) -> Graph:
-    """Read a saved graph through a memory map."""
+    """Read a saved graph through a memory map, after its files were compared with what was written."""
     path = Path(folder)
     try:
-        manifest = yaml.safe_load((path / MANIFEST).read_text(encoding="utf-8"))
+        manifest = _manifest(path)
+        _require_unchanged(path, manifest)
         entities = read_parquet(path / "entities.parquet")
         relations = read_parquet(path / "relations.parquet")
         splits = {split: _read_split(path / f"{split}.parquet") for split in manifest["splits"]}
@@ -105,19 +122,62 @@ def open_graph(folder: str | Path) -> Graph:
             manifest.get("extra") or {},
             _read_marks(path, splits),
         )
-    except (OSError, KeyError, TypeError, ValueError, pa.ArrowException, yaml.YAMLError) as error:
-        raise RunError(
-            f"{folder} is not a readable graph folder: {error}. Load the source again with veil load."
-        ) from None
+        if manifest["version"] < 2 and graph.fingerprint != manifest["fingerprint"]:
+            raise ValueError("its statements or names are not those that were saved")
+    except (
+        OSError,
+        KeyError,
+        TypeError,
+        ValueError,
+        AttributeError,
+        pa.ArrowException,
+        yaml.YAMLError,
+    ) as error:
+        raise _unreadable(folder, str(error)) from None
     _check_ids(graph, folder)
     return graph
+
+
+def _unreadable(folder: object, why: str) -> RunError:
+    return RunError(
+        f"{folder} is not a readable graph folder: {why}. Restore it from a copy, or load the source again with veil load. "
+        f"(veil doctor {folder} says what is whole.)"
+    )
+
+
+def _manifest(path: Path) -> dict[str, Any]:
+    text = (path / MANIFEST).read_text(encoding="utf-8")
+    found = read_yaml_text(text)
+    if not isinstance(found, dict) or not isinstance(found.get("version"), int):
+        raise ValueError(f"{MANIFEST} does not say what it is")
+    if not 1 <= found["version"] <= VERSION:
+        raise ValueError(
+            f"{MANIFEST} is of version {found['version']}, and this program knows {VERSION} at most"
+        )
+    if found["version"] > 1 and not is_sealed(text):
+        raise ValueError(f"{MANIFEST} is not what was written")
+    return found
+
+
+def damaged(path: Path) -> list[str]:
+    """Files of a saved graph that are gone, or are not what was written."""
+    hashes = _manifest(path).get("hashes", {})
+    there = [name for name in hashes if (path / name).is_file()]
+    with ThreadPoolExecutor(2) as pool:
+        found = dict(zip(there, pool.map(lambda name: digest(path / name), there)))
+    return [name for name, said in hashes.items() if found.get(name) != said]
+
+
+def _require_unchanged(path: Path, manifest: dict[str, Any]) -> None:
+    if manifest["version"] > 1 and (found := damaged(path)):
+        raise ValueError(f"{', '.join(found)} {'is' if len(found) == 1 else 'are'} not what was written")
 
 
 def _read_marks(path: Path, splits: dict[str, np.ndarray]) -> Marks | None:
     """The marks beside the statements; their rules are re-read, their masks are what counts."""
     if not (path / MARKS).is_file():
         return None
-    document = yaml.safe_load((path / MARKS).read_text(encoding="utf-8"))
+    document = read_yaml_text((path / MARKS).read_text(encoding="utf-8"))
     masks = {}
     for split, array in splits.items():
         mask = read_parquet(path / f"{split}.parquet", ["confidential"])["confidential"]
@@ -139,9 +199,8 @@ def _check_ids(graph: Graph, folder: str | Path) -> None:
 
 
 def _write(table: Any, path: Path) -> None:
-    pq.write_table(
-        table, path, compression="zstd" if "name" in table.column_names else "none", use_dictionary=False
-    )
+    names = "name" in table.column_names
+    write_table(path, table, compression="zstd" if names else "none", use_dictionary=False)
 
 
 def _read_split(path: Path) -> np.ndarray:

@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from veilgraph.errors import UnknownNameError
+from veilgraph.files import write_table
 
 
 class Vocabulary(Sequence[str]):
@@ -90,8 +91,6 @@ class Vocabulary(Sequence[str]):
 
 def write_names(path: Path, entities: Any, relations: Any) -> None:
     """The names of a run's rows, given as Arrow arrays, into one Parquet file."""
-    import pyarrow.parquet as pq
-
     kinds = ["entity"] * len(entities) + ["relation"] * len(relations)
     table = pa.table(
         {
@@ -99,4 +98,4 @@ def write_names(path: Path, entities: Any, relations: Any) -> None:
             "name": pa.concat_arrays([entities, relations]),
         }
     )
-    pq.write_table(table, path, compression="zstd")
+    write_table(path, table, compression="zstd")

@@ -13,16 +13,15 @@ from typing import Any
 
 import numpy as np
 
-from veilgraph.config import read_yaml
 from veilgraph.errors import ConfigError, InputError, UnknownNameError, UsageError
+from veilgraph.files import read_yaml
 from veilgraph.load import Graph, load
-from veilgraph.load.marks import Marks
+from veilgraph.load.marks import Marker, Marks
 from veilgraph.mark.query import statements_of
-from veilgraph.mark.units import check_unit
+from veilgraph.mark.units import unit_of
 from veilgraph.rng import check_seed, uniform
 
 LARGEST_UNIT = 1_000_000  # noise grows with it: more would leave nothing of a graph
-PER_UNIT = 10  # statements of one person or group a private step reads, if the curator does not say
 TOP = (
     "unit",
     "per_unit",
@@ -95,10 +94,11 @@ def mark(
             "nothing says what is confidential. Name relations, types, a file of statements, a SPARQL query, "
             "a random share, or everything."
         )
-    check_unit(graph, unit)
-    cap = per_unit if per_unit is not None else (1 if unit == "statement" else PER_UNIT)
+    chosen = unit_of(unit)
+    chosen.refuse(graph)
+    cap = per_unit if per_unit is not None else chosen.cap
     whole = isinstance(cap, int | np.integer) and not isinstance(cap, bool)
-    if not whole or not 1 <= cap <= LARGEST_UNIT or (unit == "statement" and cap != 1):
+    if not whole or not 1 <= cap <= LARGEST_UNIT or (chosen.cap == 1 and cap != 1):
         raise ConfigError(
             f"per_unit must be a whole number between 1 and {LARGEST_UNIT:,}, and 1 for unit=statement; found {cap!r} with {unit}"
         )
@@ -129,6 +129,10 @@ def mark_by_rules(
             raise UnknownNameError(
                 "setting of a rules file", str(key), TOP, hint=f"There are: {', '.join(TOP)}."
             )
+    if not isinstance(document.get("rules") or [], list):
+        raise ConfigError(
+            f"rules are a list, each on a line of its own with a dash before it; found {document['rules']!r}"
+        )
     given: dict[str, Any] = {"relations": [], "types": []}
     for rule in document.get("rules") or []:
         if not isinstance(rule, Mapping):
@@ -161,6 +165,16 @@ def mark_by_rules(
     if not isinstance(decided, list) or not all(isinstance(line, str) for line in decided):
         raise ConfigError(f"decided_from is a list of sentences, found {decided!r}")
     return mark(graph, unit=whose, per_unit=per_unit, decided_from=decided, **given)
+
+
+class Rules(Marker):
+    """Rules as in a graph's marks.yaml."""
+
+    name = "rules"
+
+    def marks(self, graph: Graph, rules: Path) -> Marks | None:
+        about = _document(rules).get("rules") or []
+        return None if len(absent_relations(graph, rules)) == len(about) else mark_by_rules(graph, rules)
 
 
 def absent_relations(graph: Graph, rules: str | Path | Mapping[str, Any]) -> list[str]:

@@ -23,7 +23,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import sparse
 
-from veilgraph.errors import UsageError
+from veilgraph.errors import ConfigError, UsageError
 from veilgraph.load import Graph, load
 from veilgraph.mark.rules import matching, unrestricted
 
@@ -84,11 +84,11 @@ def suggest(
             "nothing is marked: mark the graph first, or name confidential relations with --relation."
         )
     if not 0 <= confidence <= 1 or not 0 <= luck <= 1 or not lift >= 0 or support < 0:
-        raise UsageError(
+        raise ConfigError(
             f"confidence and luck are shares between 0 and 1, lift and support 0 or more; found {confidence}, {luck}, {lift} and {support}."
         )
     if steps not in (1, 2):
-        raise UsageError(f"paths have one or two steps, found {steps}")
+        raise ConfigError(f"paths have one or two steps, found {steps}")
     names, found, tried = list(graph.relations), [], 0
     demands = _Demands(confidence, lift, support)
     ways = _Ways(seen, len(graph.entities), names)

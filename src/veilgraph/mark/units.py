@@ -8,44 +8,105 @@
 With ``group``, the value is read from all statements of KEY, of every split (the smallest, if there are several). A
 confidential one belongs to the unit of its own head: removing that unit removes whatever it had grouped, so no
 statement ever moves from one unit to another.
+
+A unit is one class here: whose a statement is, how many of it are usual, how a rehearsal stands in for it, and its words in a certificate.
 """
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
+from typing import ClassVar
+
 import numpy as np
 
+from veilgraph import registry
 from veilgraph.errors import ConfigError, UnknownNameError
 from veilgraph.load import Graph
 
+PER_UNIT = 10  # statements of one person or group a private step reads, if the curator does not say
 
-def check_unit(graph: Graph, unit: str) -> None:
-    """Raise unless this is a unit of this graph."""
-    if unit in ("statement", "head"):
-        return
-    if not unit.startswith("group:"):
-        raise ConfigError(f"unit must be statement, head or group:RELATION, found {unit!r}")
-    if unit.removeprefix("group:") not in graph.relations:
-        raise UnknownNameError("relation", unit.removeprefix("group:"), list(graph.relations))
+
+class Unit(ABC):
+    """What is protected; ``key`` is what follows its name and a colon, if it takes one."""
+
+    name: ClassVar[str]
+    words: ClassVar[str]  # who or what, in a certificate: «whether … in the graph»
+    cap: ClassVar[int] = PER_UNIT
+    keyed: ClassVar[bool] = False
+    stand_in: ClassVar[str] = ""  # the unit that plays its part where marks are others; itself, if empty
+
+    def __init__(self, key: str = "") -> None:
+        self.key = key
+
+    def refuse(self, graph: Graph) -> None:
+        """Raise unless the graph has what the unit goes by."""
+
+    @abstractmethod
+    def of(self, graph: Graph, statements: np.ndarray) -> np.ndarray:
+        """``[n]`` an integer for each statement: those with the same one are one unit."""
+
+
+class Statement(Unit):
+    """A statement by itself."""
+
+    name = "statement"
+    words = "one confidential statement is"
+    cap = 1
+
+    def of(self, graph: Graph, statements: np.ndarray) -> np.ndarray:
+        return graph.keys(statements)
+
+
+class Head(Unit):
+    """All confidential statements of one head."""
+
+    name = "head"
+    words = "all confidential statements about one entity (a patient, say) are"
+
+    def of(self, graph: Graph, statements: np.ndarray) -> np.ndarray:
+        return statements[:, 0].astype(np.int64)
+
+
+class Group(Unit):
+    """All confidential statements of heads that share the value of a relation."""
+
+    name = "group"
+    words = "all confidential statements of one group (by {key}) are"
+    keyed = True
+    stand_in = "head"
+
+    def refuse(self, graph: Graph) -> None:
+        if self.key not in graph.relations:
+            raise UnknownNameError("relation", self.key, list(graph.relations))
+
+    def of(self, graph: Graph, statements: np.ndarray) -> np.ndarray:
+        return self._groups(graph)[statements[:, 0]]
+
+    def _groups(self, graph: Graph) -> np.ndarray:
+        """The group of every entity: the value of its key, or itself."""
+        groups = np.arange(len(graph.entities), dtype=np.int64)
+        named = graph.triples[graph.triples[:, 1] == graph.relations.id(self.key)].astype(np.int64)
+        order = np.lexsort((named[:, 2], named[:, 0]))[::-1]  # of several values the smallest counts
+        groups[named[order, 0]] = named[order, 2]
+        return groups
+
+
+def unit_of(words: str) -> Unit:
+    """The unit that somebody names: «head», «group:RELATION»."""
+    name, colon, key = str(words).partition(":")
+    kind = registry.available("units").get(name)
+    if kind is None or kind.keyed != bool(colon):
+        ordered = sorted(registry.available("units").values(), key=lambda one: (one.keyed, -len(one.name)))
+        *most, last = (f"{one.name}:RELATION" if one.keyed else one.name for one in ordered)
+        raise ConfigError(f"unit must be {', '.join(most)} or {last}, found {words!r}")
+    found: Unit = kind(key)
+    return found
 
 
 def units(graph: Graph, split: str = "train") -> np.ndarray:
     """The unit of every confidential statement of a split, as an integer (in the order of those statements)."""
     statements = graph.split(split)[graph.secret(split)]
-    unit = graph.marks.unit if graph.marks is not None else "statement"
-    if unit == "statement":
-        return graph.keys(statements)
-    if unit == "head":
-        return statements[:, 0].astype(np.int64)
-    return _groups(graph, unit.removeprefix("group:"))[statements[:, 0]]
-
-
-def _groups(graph: Graph, key: str) -> np.ndarray:
-    """The group of every entity: the value of its key, or itself."""
-    groups = np.arange(len(graph.entities), dtype=np.int64)
-    named = graph.triples[graph.triples[:, 1] == graph.relations.id(key)].astype(np.int64)
-    order = np.lexsort((named[:, 2], named[:, 0]))[::-1]  # of several values the smallest counts
-    groups[named[order, 0]] = named[order, 2]
-    return groups
+    return unit_of(graph.marks.unit if graph.marks is not None else "statement").of(graph, statements)
 
 
 def capped(unit_of: np.ndarray, cap: int, rng: np.random.Generator) -> np.ndarray:

@@ -94,6 +94,18 @@ class Model(ABC):
     def compose_inverse(self, tail: Tensor, relation: Tensor) -> Tensor:
         """Where the head is expected."""
 
+    # --- what attackers look at -----------------------------------------------------------------------------------
+    def link(self, head: Tensor, tail: Tensor) -> Tensor | None:
+        """``[n, v]`` what leads from heads to tails, alike for statements of one relation that were learnt; None: nobody has said yet.
+
+        Attacks ask it. Where it is None they say that they are blind, instead of guessing and reading their failure as safety.
+        """
+        return None
+
+    def leads(self, relation: Tensor) -> Tensor | None:
+        """``[n, v]`` rows of relations as what they lead by, on the scale of ``link`` or any multiple of it."""
+        return None
+
     def query(self, source: Tensor, relations: Tensor, index: Tensor, inverse: bool) -> Tensor:
         """The query vectors of a batch: ``relations[u, w]`` are its distinct relation rows, ``index[b]`` says which."""
         rows = relations.index_select(0, index)

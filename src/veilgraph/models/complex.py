@@ -23,3 +23,9 @@ class ComplEx(Model):
 
     def compose_inverse(self, tail: Tensor, relation: Tensor) -> Tensor:
         return complex_product(tail, relation, conjugate=True)
+
+    def link(self, head: Tensor, tail: Tensor) -> Tensor:
+        return complex_product(tail, head, conjugate=True)
+
+    def leads(self, relation: Tensor) -> Tensor:
+        return relation

@@ -22,3 +22,9 @@ class DistMult(Model):
 
     def compose_inverse(self, tail: Tensor, relation: Tensor) -> Tensor:
         return tail * relation
+
+    def link(self, head: Tensor, tail: Tensor) -> Tensor:
+        return head * tail
+
+    def leads(self, relation: Tensor) -> Tensor:
+        return relation

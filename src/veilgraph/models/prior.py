@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from veilgraph.models import kernels
+from veilgraph.models import score_kernels
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ class Prior:
         assert self.starts is not None
         assert self.ids is not None
         assert self.values is not None
-        kernels.add_sparse_rows(
+        score_kernels.add_sparse_rows(
             scores.numpy(), rows.numpy(), self.starts.numpy(), self.ids.numpy(), self.values.numpy()
         )
 

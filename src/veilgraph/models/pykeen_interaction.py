@@ -45,7 +45,6 @@ def interaction_model(name: str) -> type[Model]:
 class PykeenModel(GenericModel):
     """A PyKEEN interaction on flattened rows."""
 
-    name = "pykeen"
     formula = "any PyKEEN interaction"
     citation = "Ali et al. 2021, PyKEEN 1.0 (JMLR 22)"
     multiple_of = 1

@@ -29,8 +29,13 @@ class QuatE(Model):
         return hamilton_product(head, unit(relation))
 
     def compose_inverse(self, tail: Tensor, relation: Tensor) -> Tensor:
-        real, *imaginary = unit(relation).chunk(4, -1)
-        return hamilton_product(tail, torch.cat([real, *(-part for part in imaginary)], -1))
+        return hamilton_product(tail, conjugate(unit(relation)))
+
+    def link(self, head: Tensor, tail: Tensor) -> Tensor:
+        return hamilton_product(conjugate(head), tail)
+
+    def leads(self, relation: Tensor) -> Tensor:
+        return unit(relation)
 
 
 def unit(rows: Tensor) -> Tensor:
@@ -53,3 +58,9 @@ def hamilton_product(p: Tensor, q: Tensor) -> Tensor:
         ],
         -1,
     )
+
+
+def conjugate(rows: Tensor) -> Tensor:
+    """The same real parts, the others turned round."""
+    real, *imaginary = rows.chunk(4, -1)
+    return torch.cat([real, *(-part for part in imaginary)], -1)

@@ -8,8 +8,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from veilgraph.models import kernels
+from veilgraph.models import score_kernels
 from veilgraph.models.base import LINEAR_SPACE, Model, normal
+
+SKETCH = 1024  # numbers that all pairs of coordinates are sketched by
 
 
 class RESCAL(Model):
@@ -51,6 +53,21 @@ class RESCAL(Model):
         matrices = relations.view(-1, self.dimension, self.dimension)
         return _RowsTimesMatrices.apply(source, matrices, index, inverse)  # type: ignore[no-any-return, no-untyped-call]
 
+    def link(self, head: Tensor, tail: Tensor) -> Tensor:
+        """The product of all pairs of coordinates, sketched: what two statements have in common stays, at a tenth of the size."""
+        left, right = self._sketch(head.dtype)
+        return (head @ left) * (tail @ right)
+
+    def leads(self, relation: Tensor) -> Tensor:
+        left, right = self._sketch(relation.dtype)
+        return torch.einsum("nij,ik,jk->nk", relation.view(-1, self.dimension, self.dimension), left, right)
+
+    def _sketch(self, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
+        drawing = torch.Generator().manual_seed(0)
+        shape = (self.dimension, SKETCH)
+        left, right = (torch.randn(shape, generator=drawing, dtype=torch.float64).to(dtype) for _ in range(2))
+        return left, right
+
 
 class _RowsTimesMatrices(torch.autograd.Function):
     """x[b] · M[index[b]], or x[b] · M[index[b]]ᵀ, with gradients summed per matrix."""
@@ -71,12 +88,14 @@ class _RowsTimesMatrices(torch.autograd.Function):
         starts[1:] = torch.bincount(index, minlength=len(matrices)).cumsum(0)
         on_matrices = torch.empty_like(matrices)
         left, right = (g, x) if ctx.transposed else (x, g)
-        kernels.outer_sums(left.numpy(), right.numpy(), order.numpy(), starts.numpy(), on_matrices.numpy())
+        score_kernels.outer_sums(
+            left.numpy(), right.numpy(), order.numpy(), starts.numpy(), on_matrices.numpy()
+        )
         return _product(g, matrices, index, not ctx.transposed), on_matrices, None, None
 
 
 def _product(x: Tensor, matrices: Tensor, index: Tensor, transposed: bool) -> Tensor:
     out = torch.empty_like(x)
-    run = kernels.rows_times_transposed if transposed else kernels.rows_times_matrices
+    run = score_kernels.rows_times_transposed if transposed else score_kernels.rows_times_matrices
     run(x.numpy(), matrices.detach().numpy(), index.numpy(), out.numpy())
     return out

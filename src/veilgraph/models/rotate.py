@@ -41,3 +41,11 @@ class RotatE(Model):
 
     def compose_inverse(self, tail: Tensor, relation: Tensor) -> Tensor:
         return complex_product(tail, torch.cat([relation.cos(), -relation.sin()], -1))
+
+    def link(self, head: Tensor, tail: Tensor) -> Tensor:
+        turned = complex_product(tail, head, conjugate=True)
+        real, imaginary = turned.chunk(2, -1)
+        return turned / torch.hypot(real, imaginary).clamp(min=1e-12).repeat(1, 2)
+
+    def leads(self, relation: Tensor) -> Tensor:
+        return torch.cat([relation.cos(), relation.sin()], -1)

@@ -14,7 +14,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from veilgraph.models import kernels
+from veilgraph.models import score_kernels
 
 
 class Similarity(ABC):
@@ -134,8 +134,8 @@ class L1(_Compiled):
     """−‖q − c‖₁"""
 
     name = "l1"
-    _table = staticmethod(kernels.l1_table)
-    _pull = staticmethod(kernels.l1_pull)
+    _table = staticmethod(score_kernels.l1_table)
+    _pull = staticmethod(score_kernels.l1_pull)
 
     def pairs(self, q: Tensor, c: Tensor) -> Tensor:
         return -(q - c).abs().sum(-1)
@@ -151,8 +151,8 @@ class Modulus(_Compiled):
     """−Σ |q − c| over complex coordinates, stored as (real half, imaginary half)."""
 
     name = "modulus"
-    _table = staticmethod(kernels.modulus_table)
-    _pull = staticmethod(kernels.modulus_pull)
+    _table = staticmethod(score_kernels.modulus_table)
+    _pull = staticmethod(score_kernels.modulus_pull)
 
     def pairs(self, q: Tensor, c: Tensor) -> Tensor:
         re, im = (q - c).chunk(2, -1)

@@ -34,3 +34,9 @@ class TransE(Model):
 
     def compose_inverse(self, tail: Tensor, relation: Tensor) -> Tensor:
         return tail - relation
+
+    def link(self, head: Tensor, tail: Tensor) -> Tensor:
+        return tail - head
+
+    def leads(self, relation: Tensor) -> Tensor:
+        return relation

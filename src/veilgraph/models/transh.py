@@ -35,3 +35,9 @@ class TransH(GenericModel):
         difference = head - tail
         difference = difference - (difference * normal).sum(-1, keepdim=True) * normal + translation
         return -(difference * difference).sum(-1).add(1e-12).sqrt()
+
+    def link(self, head: Tensor, tail: Tensor) -> Tensor:
+        return tail - head
+
+    def leads(self, relation: Tensor) -> Tensor:
+        return relation.chunk(2, -1)[0]

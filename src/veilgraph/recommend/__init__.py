@@ -2,77 +2,8 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
-
-import numpy as np
-
-from veilgraph.errors import InputError
-from veilgraph.recommend.baselines import BASELINES
-from veilgraph.recommend.measures import quality
-from veilgraph.recommend.offers import Offers, relation_of, scaled, table_of
+from veilgraph.recommend.lists import judge, readable, recommend
+from veilgraph.recommend.offers import Offers
 from veilgraph.recommend.shelf import Shelf, offers_of
 
-if TYPE_CHECKING:
-    from veilgraph.load.graph import Graph
-    from veilgraph.runs import Run
-
 __all__ = ["Offers", "Shelf", "judge", "offers_of", "readable", "recommend"]
-
-
-def recommend(
-    run: Run,
-    user: str,
-    *,
-    top: int = 10,
-    relation: str | None = None,
-    known: bool = False,
-    graph: Graph | str | Path | None = None,
-) -> list[dict[str, Any]]:
-    """``[{item, score, rank}]`` for one user, best first; what the user has (in any split) is left out unless ``known``.
-
-    Reads confidential data: none in a run that promises something — what a user has is taken from unrestricted statements.
-    """
-    open_ = readable(run, run.graph(graph))
-    shelf = Shelf.of(run, open_, relation=relation, splits=tuple(open_.splits))
-    place = shelf.place(user)
-    if place is None:
-        name = open_.relations[shelf.relation]
-        raise InputError(f"{user} has no {name} that may be read, so there is nothing to go by.")
-    one = shelf.part(np.array([place]))
-    free = int(one.allowed(repeat=known).sum())
-    columns = one.best(min(top, free), repeat=known)[0] if free else []
-    return [
-        {"item": run.entities[int(one.items[column])], "score": float(one.scores[0, column]), "rank": rank}
-        for rank, column in enumerate(columns, 1)
-    ]
-
-
-def readable(run: Run, graph: Graph) -> Graph:
-    """What lists of a run may be made from: everything where nothing was to be promised, unrestricted statements otherwise."""
-    from veilgraph.mark import unrestricted
-
-    return unrestricted(graph) if run.config.private or run.config.drop_confidential else graph
-
-
-def judge(
-    run: Run, *, top: int = 10, relation: str | None = None, graph: Graph | str | Path | None = None
-) -> list[dict[str, Any]]:
-    """hit, recall, ndcg and coverage of new items, for the run and for simple recommenders, on the test split.
-
-    Reads confidential data: all statements of the relation. Releases: nothing; figures are for the curator.
-    """
-    found = run.graph(graph)
-    number = relation_of(found, relation)
-    users, items, taken = table_of(found, number, ("train", "valid"))
-    _, _, later = table_of(found, number, ("test",))
-    later &= ~taken
-    if not later.any():
-        raise InputError("nothing of the test split can be recommended: split the graph with --split latest.")
-    offers = offers_of(run, found, relation=relation, splits=("train", "valid"))
-    scores = {f"{run.config.model}": offers.scores}
-    scores |= {name: scaled(make(taken)) for name, make in BASELINES.items()}
-    return [
-        {"recommender": name, "top": top, **quality(Offers(users, items, given, taken).best(top), later)}
-        for name, given in scores.items()
-    ]

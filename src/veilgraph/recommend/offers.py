@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from veilgraph.errors import InputError, UsageError
+from veilgraph.errors import ConfigError, InputError
 
 if TYPE_CHECKING:
     from veilgraph.load.graph import Graph
@@ -56,7 +56,7 @@ def without(scores: np.ndarray, those: np.ndarray) -> np.ndarray:
 def best_columns(scores: np.ndarray, top: int) -> np.ndarray:
     """The ``top`` largest of every row, largest first; of equal ones the first column."""
     if top < 1 or top > scores.shape[1]:
-        raise UsageError(f"a list has between 1 and {scores.shape[1]:,} items, found {top}.")
+        raise ConfigError(f"a list has between 1 and {scores.shape[1]:,} items, found {top}.")
     least = _least(scores, top)
     # the top ones, and others as good as the last
     rows, columns = np.divmod(np.flatnonzero((scores >= least).ravel()), scores.shape[1])

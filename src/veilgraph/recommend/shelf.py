@@ -15,17 +15,17 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from veilgraph.errors import InputError
-from veilgraph.evaluate.answers import Answers
 from veilgraph.files import read_arrays
+from veilgraph.layout import ENTITIES
+from veilgraph.rank.answers import Answers
 from veilgraph.recommend.catalogue import catalogue
 from veilgraph.recommend.offers import Offers, relation_of, scaled
-from veilgraph.run_files import ENTITIES
 
 if TYPE_CHECKING:
     from torch import Tensor
 
     from veilgraph.load.graph import Graph
-    from veilgraph.runs import Run
+    from veilgraph.run.run import Run
 
 TOGETHER = 256  # users scored at a time
 FEW = 4  # users: so many are scored together, fewer one by one (a product of few rows copies the whole block first)
@@ -82,7 +82,7 @@ class Shelf:
             queries = queries_of(run, number, users, items)
         blocks: list[np.ndarray] = []
         if len(queries.users):
-            rows = read_arrays(run.folder / ENTITIES)[0]["rows"]
+            rows = read_arrays(run.folder / ENTITIES, run.hashes.get(ENTITIES))[0]["rows"]
             blocks = np.array_split(rows[items].T, BLOCKS, 1)
         blocks = [np.ascontiguousarray(block) for block in blocks]
         return cls(
@@ -144,7 +144,7 @@ class Shelf:
         """``[b, i]`` scores of such a model, without what counts add."""
         import torch
 
-        from veilgraph.evaluate.scoring import score_rows
+        from veilgraph.rank.scoring import score_rows
 
         who = torch.from_numpy(self.users[places].astype(np.int64))
         relation, reciprocal = torch.full_like(who, self.relation), bool(self.run.config.reciprocal)
@@ -156,9 +156,9 @@ def queries_of(run: Run, relation: int, users: np.ndarray, items: np.ndarray) ->
     """Made by the model, once for all users."""
     import torch
 
-    from veilgraph.evaluate.scoring import query_vectors
     from veilgraph.models.base import GenericModel
     from veilgraph.models.similarity import Dot
+    from veilgraph.rank.scoring import query_vectors
 
     p, everybody = run.parameters, torch.from_numpy(users.astype(np.int64))
     with torch.no_grad():

@@ -16,7 +16,7 @@ from veilgraph.mark import mark, summarise
 from veilgraph.report.findings import find
 from veilgraph.report.newcomers import introduce, section
 from veilgraph.report.runs import write
-from veilgraph.runs import Run
+from veilgraph.run.run import Run
 from veilgraph.train import train
 
 CONFIDENTIAL = ("hasDiagnosis", "hasFinding", "hasSymptom", "takes", "mayBenefitFrom")

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from veilgraph.attack import audit, membership
+from veilgraph.attack import audit
+from veilgraph.attack.membership.decide import USUAL, membership
 from veilgraph.errors import InputError, UsageError
-from veilgraph.evaluate.popularity import popularity
+from veilgraph.layout import ATTACKS, METRICS
 from veilgraph.load import Graph, load
-from veilgraph.run_files import METRICS
-from veilgraph.runs import Run
+from veilgraph.rank.popularity import popularity
+from veilgraph.run.measured import about, recall
+from veilgraph.run.run import Run
 
 WHOLE = 50_000_000  # cells of a table of counts: up to here popular answers are ranked, for comparison
 
@@ -89,12 +90,10 @@ def _names(runs: Sequence[Run]) -> list[str]:
 
 def _quality(name: str, run: Run, graph: Graph, told: Callable[[str], None]) -> dict[str, Any]:
     """Ranks of the test split, those of each relation too."""
-    try:
-        found = json.loads((run.folder / METRICS).read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        found = {}
-    if found.get("split") == "test" and {"relations", "chance_mrr"} <= found.keys():
-        return dict(found)
+    found = recall(run, METRICS, about(run, graph, split="test"))
+    if found is not None and {"relations", "chance_mrr"} <= found.keys():
+        told(f"ranked before: {name}")
+        return found
     told(f"ranking the test split: {name}")
     return run.evaluate("test", graph=graph, details=True)
 
@@ -104,6 +103,11 @@ def _attacks(
 ) -> tuple[dict[str, dict[str, Any]], str]:
     found = {}
     for name, run in runs.items():
+        known = recall(run, ATTACKS, about(run, graph, **USUAL))
+        if known is not None:
+            told(f"attacked before: {name}")
+            found[name] = known
+            continue
         told(f"attacking: {name}")
         try:
             found[name] = membership(run, graph=graph)

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from veilgraph.report.page import lines, page, paragraph, table
+from veilgraph.pictures import lines
+from veilgraph.report.page import page, paragraph, table
 
 
 def forecast(found: Mapping[str, Any]) -> str:

@@ -9,13 +9,13 @@ from typing import Any
 
 import numpy as np
 
-from veilgraph.evaluate.metrics import harmonic, summarise
-from veilgraph.evaluate.ranking import Ranker
 from veilgraph.load import Graph
 from veilgraph.load.graph import HELD_OUT
+from veilgraph.rank.metrics import harmonic, summarise
+from veilgraph.rank.ranking import Ranker
 from veilgraph.report.blocks import Grid, Section, Words
 from veilgraph.rng import Streams
-from veilgraph.runs import Run
+from veilgraph.run.run import Run
 from veilgraph.train import train
 
 SHARE = 0.1  # of the things of a kind

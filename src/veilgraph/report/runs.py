@@ -9,14 +9,15 @@ from typing import Any
 import numpy as np
 
 from veilgraph.account.statement import spending
-from veilgraph.errors import UsageError
+from veilgraph.errors import ConfigError
 from veilgraph.files import write_text
 from veilgraph.load import Graph
 from veilgraph.mark import may_be_confidential, summarise
+from veilgraph.pictures import bars, lines, scatter
 from veilgraph.report.blocks import Block, Grid, Picture, Section, Words
 from veilgraph.report.findings import Findings, find
-from veilgraph.report.page import bars, lines, page, scatter
-from veilgraph.runs import Run
+from veilgraph.report.page import page
+from veilgraph.run.run import Run
 from veilgraph.train.loop import judged
 
 WARNING = (
@@ -46,7 +47,7 @@ def report(
     Reads confidential data: the graph, to rank, attack and count. Releases: nothing; the report is for the curator.
     """
     if format not in ("html", "md"):
-        raise UsageError(f"a report is html or md, found {format!r}.")
+        raise ConfigError(f"a report is html or md, found {format!r}.")
     found = find(runs, graph=graph, canaries=canaries, note=note)
     first = next(iter(found.runs.values()))
     return write(found, Path(out) if out is not None else first.folder / f"report.{format}", format)
@@ -285,9 +286,7 @@ def _map(run: Run, graph: Graph) -> Section:
         run.entities[int(i)].split("/")[0].split(":")[-1] if "/" in run.entities[int(i)] else ""
         for i in chosen
     ]
-    common = [
-        kind for kind, _ in sorted(((k, kinds.count(k)) for k in set(kinds)), key=lambda item: -item[1])[:7]
-    ]
+    common = sorted(set(kinds), key=lambda kind: (-kinds.count(kind), kind))[:7]
     groups = [kind if kind in common else "others" for kind in kinds]
     entities = scatter(
         _flat(p.entities[chosen].numpy()),

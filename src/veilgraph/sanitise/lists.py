@@ -14,7 +14,7 @@ from veilgraph.mark import unrestricted
 from veilgraph.recommend import readable
 from veilgraph.recommend.measures import gains, kept_score, wanted
 from veilgraph.recommend.shelf import TOGETHER, Shelf, held, history_of
-from veilgraph.runs import Run
+from veilgraph.run.run import Run
 from veilgraph.sanitise import Sanitiser, epsilon, promise, sanitisers
 from veilgraph.sanitise.people import Attribute, Policy
 

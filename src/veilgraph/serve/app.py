@@ -6,6 +6,8 @@ names somebody. GET does the same, for a browser's address line.
 
 from __future__ import annotations
 
+import asyncio
+from collections import Counter
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -23,11 +25,12 @@ from pydantic import BaseModel, Field
 from veilgraph import __version__
 from veilgraph.errors import PrivacyError, UnknownNameError, UsageError, VeilError
 from veilgraph.serve.access import Client, Doorkeeper
-from veilgraph.serve.desk import Busy, Desk
+from veilgraph.serve.desk import READY, Busy, Desk
 from veilgraph.serve.guard import Guard, Metrics
 from veilgraph.serve.service import Service
 
 PAGE = Path(__file__).with_name("page")
+AT_ONCE = 4  # questions about facts of one key that wait: they are answered by the thread that makes lists
 FRONTIER = "frontier.svg"  # in the run folder, by veil attack attribute --frontier
 Name = Annotated[str, Field(min_length=1, max_length=1000)]
 
@@ -72,6 +75,7 @@ def create(service: Service, *, rate: float = 1000.0, tell: Callable[[str], None
         lifespan=life,
     )
     app.add_exception_handler(RequestValidationError, _explain)
+    app.add_exception_handler(VeilError, _later)
     clients = _clients(door)
     _ask(app, service, desk, metrics, clients)
     _tell(app, service, desk, metrics, clients)
@@ -85,6 +89,15 @@ async def _explain(_: Request, error: Exception) -> Response:
     assert isinstance(error, RequestValidationError)
     found = [f"{'.'.join(map(str, one['loc']))}: {one['msg']}" for one in error.errors()]
     return JSONResponse({"detail": "; ".join(found)[:500].encode("ascii", "replace").decode()}, 422)
+
+
+async def _later(_: Request, error: Exception) -> Response:
+    """What cannot be answered now: the store does not answer, or a disk is full. Its words are for the log alone."""
+    return JSONResponse(
+        {"detail": "this cannot be answered now: what it needs does not answer. Try again."},
+        503,
+        {"Retry-After": "1"},
+    )
 
 
 def _clients(door: Doorkeeper) -> tuple[Any, Any]:
@@ -120,17 +133,26 @@ def _ask(app: FastAPI, service: Service, desk: Desk, metrics: Metrics, clients: 
         if user not in service.places:
             raise HTTPException(404, "nobody of that name has a list here.")
 
-    async def recommend(ask: Ask) -> Response:
+    async def recommend(ask: Ask, client: Client) -> Response:
         need(ask.user)
         if ask.top is not None and ask.top > service.terms.top:
             raise HTTPException(422, f"lists here have {service.terms.top} items.")
         try:
-            settled = await desk.recommend(ask.user, ask.draw)
+            settled = await desk.recommend(ask.user, ask.draw, client.name)
         except Busy:
             raise HTTPException(503, "too many requests wait. Try again.", {"Retry-After": "1"}) from None
         except VeilError:
-            raise HTTPException(503, "no list can be made or charged now. Try again.") from None
+            raise HTTPException(
+                503, "no list can be made or charged now. Try again.", {"Retry-After": "1"}
+            ) from None
         account = service.account(settled.spent)
+        if settled.key_spent:
+            metrics.quota.inc()
+            why = (
+                "new lists asked for with this key have cost all it may spend in a day. Lists "
+                "that were given before can be asked for again."
+            )
+            return JSONResponse({"detail": why, **account}, 429)
         if settled.answer is None:
             metrics.refused.inc()
             why = (
@@ -152,13 +174,13 @@ def _ask(app: FastAPI, service: Service, desk: Desk, metrics: Metrics, clients: 
             }
         )
 
-    @app.post("/v1/recommend", dependencies=[anybody], summary="A sanitised list for a person")
-    async def recommend_by_body(ask: Ask) -> Response:
-        return await recommend(ask)
+    @app.post("/v1/recommend", summary="A sanitised list for a person")
+    async def recommend_by_body(ask: Ask, client: Client = anybody) -> Response:
+        return await recommend(ask, client)
 
-    @app.get("/v1/recommend", dependencies=[anybody], summary="The same, by address")
-    async def recommend_by_address(ask: Annotated[Ask, Query()]) -> Response:
-        return await recommend(ask)
+    @app.get("/v1/recommend", summary="The same, by address")
+    async def recommend_by_address(ask: Annotated[Ask, Query()], client: Client = anybody) -> Response:
+        return await recommend(ask, client)
 
     @app.post("/v1/original", dependencies=[curator], summary="The list as the model makes it (curators)")
     async def original(ask: AskOriginal) -> Response:
@@ -170,7 +192,12 @@ def _ask(app: FastAPI, service: Service, desk: Desk, metrics: Metrics, clients: 
         need(ask.user)
         return JSONResponse({"user": ask.user, **await desk.call(service.budget, ask.user)})
 
+    asking: Counter[str] = Counter()
+
     async def predict(ask: AskFact, client: Client) -> Response:
+        if asking[client.name] >= AT_ONCE:
+            raise HTTPException(429, f"{AT_ONCE} questions of this key wait already.", {"Retry-After": "1"})
+        asking[client.name] += 1
         try:
             answers = await desk.call(
                 service.predict, ask.head, ask.relation, ask.tail, ask.top, curator=client.curator
@@ -181,6 +208,8 @@ def _ask(app: FastAPI, service: Service, desk: Desk, metrics: Metrics, clients: 
             raise HTTPException(404, "there is no such entity or relation.") from None
         except UsageError as error:
             raise HTTPException(422, str(error)) from None
+        finally:
+            asking[client.name] -= 1
         return JSONResponse({"answers": answers})
 
     @app.post("/v1/predict", summary="Answers to (head, relation, ?) or (?, relation, tail)")
@@ -220,9 +249,18 @@ def _tell(app: FastAPI, service: Service, desk: Desk, metrics: Metrics, clients:
             )
         return FileResponse(path, media_type="image/svg+xml")
 
-    @app.get("/healthz", summary="Whether the service answers")
+    @app.get("/healthz", summary="Whether the process is alive; /readyz says whether it can do its work")
     async def health() -> Response:
         return JSONResponse({"status": "ok", "waiting": len(desk.waiting)})
+
+    @app.get("/readyz", summary="Whether lists can be given: the store is read")
+    async def readiness() -> Response:
+        try:
+            async with asyncio.timeout(2 * READY):
+                await desk.ready()
+        except (VeilError, TimeoutError):
+            return JSONResponse({"status": "the store does not answer"}, 503, {"Retry-After": "1"})
+        return JSONResponse({"status": "ok"})
 
     @app.get("/metrics", summary="For Prometheus")
     async def counts() -> Response:

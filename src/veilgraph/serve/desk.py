@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import asyncio
+import math
+import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
+from veilgraph.errors import VeilError
 from veilgraph.serve.service import Service
 from veilgraph.serve.store import Settled
 
 TOGETHER = 32  # most requests answered at a time
 WAITING = 512  # most requests that wait
+READY = 1.0  # seconds between two looks at the store
 
 
-Waiting = tuple[tuple[str, int], "asyncio.Future[Settled]"]
+Waiting = tuple[tuple[str, int, str], "asyncio.Future[Settled]"]
 
 
 class Busy(Exception):
@@ -29,13 +33,15 @@ class Desk:
         self.thread = ThreadPoolExecutor(1, "desk")
         self.waiting: list[Waiting] = []
         self.work: asyncio.Task[None] | None = None
+        self.looked = -math.inf  # when the store was last looked at
+        self.found: VeilError | None = None  # and what was wrong
 
-    async def recommend(self, user: str, draw: int) -> Settled:
-        """A list, charged and stored."""
+    async def recommend(self, user: str, draw: int, key: str = "") -> Settled:
+        """A list, charged and stored; ``key`` is the name of whose key asked."""
         if len(self.waiting) >= WAITING:
             raise Busy
         answer: asyncio.Future[Settled] = asyncio.get_running_loop().create_future()
-        self.waiting.append(((user, draw), answer))
+        self.waiting.append(((user, draw, key), answer))
         if self.work is None or self.work.done():
             self.work = asyncio.create_task(self._serve())
         return await answer
@@ -45,6 +51,17 @@ class Desk:
         return await asyncio.get_running_loop().run_in_executor(
             self.thread, lambda: function(*values, **named)
         )
+
+    async def ready(self) -> None:
+        """Raise where the store does not answer; asked once a second at most, whoever asks."""
+        if time.monotonic() - self.looked > READY:
+            self.looked, self.found = time.monotonic(), None
+            try:
+                await self.call(self.service.store.keys)
+            except VeilError as error:
+                self.found = error
+        if self.found is not None:
+            raise self.found
 
     async def _serve(self) -> None:
         while self.waiting:

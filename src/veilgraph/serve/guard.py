@@ -46,6 +46,8 @@ class Metrics:
         )
         self.repeated = Counter("veil_repeated", "Lists that had been given before.", registry=self.registry)
         self.refused = Counter("veil_refused", "Lists that a budget did not allow.", registry=self.registry)
+        self.quota = Counter("veil_quota", "Lists that a key's day did not allow.", registry=self.registry)
+        self.lost = Counter("veil_log_lost", "Lines the access log could not take.", registry=self.registry)
 
 
 TOO_LARGE = HTTPException(413, f"a request's body has at most {LARGEST:,} bytes.")
@@ -108,7 +110,10 @@ class Guard:
             self.metrics.requests.labels(route, str(status)).inc()
             self.metrics.seconds.labels(route).observe(seconds)
             if self.tell is not None:
-                self.tell(_line(scope, route, status, seconds, failed))
+                try:
+                    self.tell(_line(scope, route, status, seconds, failed))
+                except OSError:  # a full disk is no reason not to answer
+                    self.metrics.lost.inc()
 
 
 def _where(error: Exception) -> str:

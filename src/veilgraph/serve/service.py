@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from decimal import ROUND_CEILING, ROUND_FLOOR
@@ -16,17 +16,22 @@ from typing import Any
 import numpy as np
 
 from veilgraph import machine
-from veilgraph.errors import PrivacyError, RunError, UsageError, VerificationError
+from veilgraph.disk import digest as digest_of
+from veilgraph.errors import ConfigError, PrivacyError, RunError, StorageError, UsageError, VerificationError
 from veilgraph.files import read_arrays, write_arrays
 from veilgraph.load.graph import Graph
 from veilgraph.recommend import Shelf, readable
 from veilgraph.recommend.catalogue import catalogue
 from veilgraph.recommend.shelf import Queries
-from veilgraph.runs import Run
+from veilgraph.run.run import Run
 from veilgraph.sanitise import epsilon, promise, sanitisers
 from veilgraph.sanitise.lists import decided_from, learnt
 from veilgraph.sanitise.people import Policy
 from veilgraph.serve.store import Question, Settled, Store, millionths
+
+FIRST = 50  # answers beside those that are wanted, which may be people
+KEPT = "2"  # the version of what a service keeps
+SHARE, FEWEST = 0.1, 100  # of all budgets, and in lists: what a key may spend in a day where nobody says
 
 
 @dataclass(frozen=True)
@@ -41,6 +46,9 @@ class Terms:
     top: int = 10
     known: bool = False
     user_budget: float = 10.0  # in ε, or in lists where there is no ε
+    key_budget: float | None = (
+        None  # of all people's together, what one key may spend in a day; None: a tenth of all there is
+    )
 
 
 @dataclass(frozen=True)
@@ -70,8 +78,9 @@ class Service:
         opened = Run.open(folder)
         opened.require_finished()
         run = replace(opened, held=opened.graph(graph))
-        if not terms.user_budget > 0:
-            raise UsageError(f"a budget is a positive number, found {terms.user_budget:g}.")
+        for budget in (terms.user_budget, terms.key_budget):
+            if budget is not None and not budget > 0:
+                raise ConfigError(f"a budget is a positive number, found {budget:g}.")
         whole, digest = run.graph(), _digest(run, terms)
         open_ = readable(run, whole)
         kept = _read_kept(_kept(run, digest))
@@ -85,7 +94,7 @@ class Service:
             listed=terms.catalogue,
         )
         if terms.top < 1 or terms.top > len(shelf.items):
-            raise UsageError(f"a list has between 1 and {len(shelf.items):,} items, found {terms.top}.")
+            raise ConfigError(f"a list has between 1 and {len(shelf.items):,} items, found {terms.top}.")
         chain = sanitisers(terms.sanitise) if terms.sanitise else []
         cost = 1.0 if epsilon(chain) is None else float(epsilon(chain) or 0)
         if millionths(cost, ROUND_CEILING) > millionths(terms.user_budget, ROUND_FLOOR):
@@ -157,8 +166,15 @@ class Service:
         """Of the items."""
         return self.run.entities.names(self.shelf.items)
 
-    def recommend(self, asked: Sequence[tuple[str, int]]) -> list[Settled]:
-        """Lists for (user, draw), charged and stored before they are returned; what was answered is repeated.
+    @property
+    def key_budget(self) -> float:
+        """What new lists may cost that are asked for with one key in a day."""
+        if self.terms.key_budget is not None:
+            return self.terms.key_budget
+        return max(FEWEST * self.cost, len(self.places) * self.terms.user_budget * SHARE)
+
+    def recommend(self, asked: Sequence[tuple[str, int, str]]) -> list[Settled]:
+        """Lists for (user, draw, name of the key), charged and stored before they are returned; what was answered is repeated.
 
         Where chance has no part in a list another draw is the same list, and is answered, and charged, as such.
 
@@ -167,16 +183,16 @@ class Service:
         chance = any(one.draws for one in self.policy.chain)
         digests = [
             hashlib.sha256(json.dumps([self.digest, user, draw if chance else 1]).encode()).hexdigest()
-            for user, draw in asked
+            for user, draw, _ in asked
         ]
         there = self.store.answered(digests)
         new = [i for i, digest in enumerate(digests) if digest not in there]
         made = dict(zip(new, self._make(np.array([self.places[asked[i][0]] for i in new])))) if new else {}
         questions = [
-            Question(self._account(user), digest, self.cost, made.get(i))
-            for i, ((user, _), digest) in enumerate(zip(asked, digests))
+            Question(self._account(user), digest, self.cost, made.get(i), key)
+            for i, ((user, _, key), digest) in enumerate(zip(asked, digests))
         ]
-        return self.store.settle(questions, self.terms.user_budget)
+        return self.store.settle(questions, self.terms.user_budget, self.key_budget)
 
     def original(self, user: str) -> list[dict[str, Any]]:
         """The list as the model makes it, for curators. Nothing is charged: it must not be shown to others."""
@@ -206,9 +222,15 @@ class Service:
         given = self.run.entities.id(str(head if head is not None else tail))
         if self.people[given] or self.about_people[number]:
             raise PrivacyError("what is said about a person is the sanitised list: ask /v1/recommend.")
-        found = self.run.predict(head, relation, tail, top=top + int(self.people.sum()))
-        ids = self.run.entities.ids(row["entity"] for row in found)
-        kept = [row for row, person in zip(found, self.people[ids]) if not person][:top]
+        kept: list[dict[str, Any]] = []
+        asked, every = top + FIRST, len(self.run.entities)
+        while len(kept) < top:
+            found = self.run.predict(head, relation, tail, top=min(asked, every))
+            ids = self.run.entities.ids(row["entity"] for row in found)
+            kept = [row for row, person in zip(found, self.people[ids]) if not person][:top]
+            if len(found) < asked:  # there are no more
+                break
+            asked *= 8
         return [{**row, "rank": rank} for rank, row in enumerate(kept, 1)]
 
     def _account(self, user: str) -> str:
@@ -265,8 +287,10 @@ def people_of(graph: Graph, relation: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _digest(run: Run, terms: Terms) -> str:
-    """Of everything a list depends on (the size of the budget is not among it); raises if a file is not the certified one."""
-    words = {key: value for key, value in sorted(vars(terms).items()) if key != "user_budget"}
+    """Of everything a list depends on (the size of budgets is not among it); raises if a file is not the certified one."""
+    words = {
+        key: value for key, value in sorted(vars(terms).items()) if key not in ("user_budget", "key_budget")
+    }
     if terms.catalogue is None:  # (so that answers given before there were catalogues stay what they are)
         del words["catalogue"]
     else:
@@ -274,8 +298,7 @@ def _digest(run: Run, terms: Terms) -> str:
     hashes = dict(run.certificate.get("hashes", {}))
     for name, promised in hashes.items():
         try:
-            with (run.folder / name).open("rb") as file:
-                found = hashlib.file_digest(file, "sha256").hexdigest()
+            found = digest_of(run.folder / name)
         except OSError:
             found = "nothing"
         if found != promised:
@@ -291,13 +314,11 @@ def _kept(run: Run, digest: str) -> Path:
 
 
 def _read_kept(path: Path) -> dict[str, np.ndarray] | None:
-    """Query vectors and what sanitisers learnt; None if there is no such file, or a damaged one.
-
-    Its digest is against damage: who can write into the run folder could change the model as well.
-    """
+    """Query vectors and what sanitisers learnt; None if there is no such file, or a damaged one (its sum is against damage: who can
+    write into the run folder could change the model as well), or one of an earlier version."""
     with suppress(OSError, RunError):
         arrays, about = read_arrays(path)
-        if about.get("digest") == _digest_of_arrays(arrays):
+        if about.get("kept") == KEPT:
             return arrays
     return None
 
@@ -306,13 +327,5 @@ def _write_kept(path: Path, shelf: Shelf, policy: Policy) -> None:
     """For the curator only; a folder that cannot be written to only makes starting slower."""
     arrays = {"queries": shelf.queries.users, "counts": shelf.queries.items, **policy.tensors()}
     arrays = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
-    with suppress(OSError):
-        write_arrays(path, arrays, {"digest": _digest_of_arrays(arrays)})
-
-
-def _digest_of_arrays(arrays: Mapping[str, np.ndarray]) -> str:
-    total = hashlib.sha256()
-    for name, array in sorted(arrays.items()):
-        total.update(f"{name} {array.dtype} {array.shape} ".encode())
-        total.update(np.ascontiguousarray(array).data)
-    return total.hexdigest()
+    with suppress(StorageError):
+        write_arrays(path, arrays, {"kept": KEPT})

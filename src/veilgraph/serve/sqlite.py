@@ -10,10 +10,10 @@ from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any
 
-from veilgraph.errors import InputError
-from veilgraph.serve.store import NAMES, Store
+from veilgraph.errors import InputError, UnavailableError
+from veilgraph.serve.store import Store
 
-PATIENCE = 30.0  # seconds to wait for another writer
+PATIENCE = 5.0  # seconds to wait for another writer
 TIDY = 256  # commits, after which the log is moved into the database, beside the work
 LONGEST = 20_000  # pages of a log that a commit moves itself, while others wait: if tidying did not keep up
 
@@ -41,11 +41,10 @@ class SqliteStore(Store):
         try:
             return self.connection.execute(sql, values).fetchall()
         except sqlite3.Error as error:
-            raise InputError(f"the store {self.place} cannot be used: {error}.") from None
+            raise UnavailableError(f"the store {self.place} cannot be used: {error}.") from None
 
-    def whole(self) -> bool:
-        found = {row[0] for row in self.run("SELECT name FROM sqlite_master WHERE type = 'table'")}
-        return set(NAMES) <= found
+    def columns(self, table: str) -> set[str]:
+        return {row[0] for row in self.run("SELECT name FROM pragma_table_info(?)", (table,))}
 
     def begin(self) -> None:
         if _identity(self.place) != self.file:

@@ -29,14 +29,22 @@ from typing import Any
 from veilgraph.errors import InputError, MissingExtraError
 
 MILLION = 1_000_000
+DAY = 86_400  # seconds, in UTC
 ROLES = ("reader", "curator")
-NAMES = ("answers", "keys", "people")
 TABLES = (
     "CREATE TABLE IF NOT EXISTS people (person TEXT PRIMARY KEY, spent BIGINT NOT NULL CHECK (spent >= 0))",
     "CREATE TABLE IF NOT EXISTS answers (question TEXT PRIMARY KEY, person TEXT NOT NULL, cost BIGINT NOT NULL, "
     "answer TEXT NOT NULL, given DOUBLE PRECISION NOT NULL)",
     "CREATE TABLE IF NOT EXISTS keys (name TEXT PRIMARY KEY, digest TEXT NOT NULL UNIQUE, role TEXT NOT NULL)",
+    "CREATE TABLE IF NOT EXISTS quotas (name TEXT NOT NULL, day BIGINT NOT NULL, spent BIGINT NOT NULL CHECK (spent >= 0), "
+    "PRIMARY KEY (name, day))",
 )
+COLUMNS = {
+    "people": {"person", "spent"},
+    "answers": {"question", "person", "cost", "answer", "given"},
+    "keys": {"name", "digest", "role"},
+    "quotas": {"name", "day", "spent"},
+}
 
 
 @dataclass(frozen=True)
@@ -47,15 +55,17 @@ class Question:
     digest: str  # of everything the answer depends on: the model, the policy, the person, which draw
     cost: float
     answer: Any
+    key: str = ""  # who asks
 
 
 @dataclass(frozen=True)
 class Settled:
-    """What came of a question. ``answer`` is None if the budget does not allow it."""
+    """What came of a question. ``answer`` is None if a budget does not allow it: the person's, or what the ``key`` may spend in a day."""
 
     answer: Any
     spent: float
     again: bool  # it had been answered before
+    key_spent: bool = False
 
 
 class Store(ABC):
@@ -66,8 +76,8 @@ class Store(ABC):
         """One statement, with ? for values."""
 
     @abstractmethod
-    def whole(self) -> bool:
-        """Whether the tables are there."""
+    def columns(self, table: str) -> set[str]:
+        """Of a table; none where it is not there."""
 
     @abstractmethod
     def begin(self) -> None:
@@ -98,16 +108,26 @@ class Store(ABC):
 
     def prepare(self) -> None:
         """Make the tables that are missing; where none is, nobody who writes has to be waited for."""
-        if self.whole():
-            return
-        with self.alone():
-            for table in TABLES:
-                self.run(table)
+        if not all(self.columns(table) for table in COLUMNS):
+            with self.alone():
+                for table in TABLES:
+                    self.run(table)
+        strange = [table for table, wanted in COLUMNS.items() if not wanted <= self.columns(table)]
+        if strange:
+            raise InputError(
+                f"this database has a table called {strange[0]} that is somebody else's. Take a database of its own."
+            )
 
     # --- budgets ------------------------------------------------------------------------------------------------
-    def settle(self, questions: Sequence[Question], limit: float) -> list[Settled]:
-        """Answer, once and for all, those that are new and allowed; repeat those that were answered."""
+    def settle(
+        self, questions: Sequence[Question], limit: float, key_limit: float = math.inf
+    ) -> list[Settled]:
+        """Answer, once and for all, those that are new and allowed; repeat those that were answered.
+
+        ``limit`` is a person's for ever, ``key_limit`` a key's for a day: so that a key that got into other hands spends a part.
+        """
         most, settled = millionths(limit, ROUND_FLOOR), []
+        of_key, day = millionths(key_limit, ROUND_FLOOR), int(time.time() // DAY)
         with self.alone():
             for one in questions:
                 [(found, known)] = self.run(
@@ -122,6 +142,15 @@ class Store(ABC):
                 if one.answer is None or spent + cost > most:
                     settled.append(Settled(None, spent / MILLION, False))
                     continue
+                if one.key and not math.isinf(key_limit):
+                    if self._asked(one.key, day) + cost > of_key:
+                        settled.append(Settled(None, spent / MILLION, False, key_spent=True))
+                        continue
+                    self.run(
+                        "INSERT INTO quotas (name, day, spent) VALUES (?, ?, ?) "
+                        "ON CONFLICT (name, day) DO UPDATE SET spent = quotas.spent + excluded.spent",
+                        (one.key, day, cost),
+                    )
                 self.run(
                     "INSERT INTO people (person, spent) VALUES (?, ?) "
                     "ON CONFLICT (person) DO UPDATE SET spent = people.spent + excluded.spent",
@@ -153,6 +182,11 @@ class Store(ABC):
     def spent(self, person: str) -> float:
         """What a person's answers have cost so far."""
         return self._spent(person) / MILLION
+
+    def _asked(self, key: str, day: int) -> int:
+        """What a key has spent of others' budgets today."""
+        found = self.run("SELECT spent FROM quotas WHERE name = ? AND day = ?", (key, day))
+        return int(found[0][0]) if found else 0
 
     def _spent(self, person: str) -> int:
         found = self.run("SELECT spent FROM people WHERE person = ?", (person,))

@@ -76,7 +76,20 @@ def complete(
     fits = affordable and chosen["loss"] in ("softmax", "softplus")
     chosen.setdefault("candidates", "all" if fits else "sampled")
 
-    rest: dict[str, Any] = {
+    for key, value in _rest(graph, scorer, chosen, statements).items():
+        chosen.setdefault(key, value)
+    if chosen["model"] == "marginals":
+        chosen["prior"] = "marginals"
+    chosen.setdefault("chunk", min(chosen["batch"], 128 if distance or not scorer.separable else 1024))
+    completed = config.with_values(**chosen)
+    return completed, _explain(completed, entities, statements)
+
+
+def _rest(graph: Graph, scorer: type[Model], chosen: dict[str, Any], statements: int) -> dict[str, Any]:
+    """What follows from sizes and from what was chosen before."""
+    entities, judged = len(graph.entities), len(graph.splits.get("valid", ())) > 0
+    distance = scorer.defaults.get("loss") == "self-adversarial"
+    return {
         "batch": _batch(statements),
         "negatives": min(entities, (64 if distance else 1024) if scorer.separable else 32),
         "learning_rate": _rate(chosen["optimiser"], chosen["candidates"] == "all" or statements <= SMALL),
@@ -85,18 +98,11 @@ def complete(
         "regulariser_weight": _penalty(chosen["regulariser"], statements),
         "dropout": 0.2 if statements <= SMALL and scorer.separable else 0.0,
         "averaging": 1.0,
-        "schedule": "plateau" if len(graph.splits.get("valid", ())) else "linear",
+        "schedule": "plateau" if judged else "linear",
         "epochs": max(4, min(1000, math.ceil((2e8 if distance else 6e7) / statements))),
-        "validate_every": math.ceil(200_000 / statements) if len(graph.splits.get("valid", ())) else 0,
+        "validate_every": math.ceil(200_000 / statements) if judged else 0,
         "patience": 6,
     }
-    for key, value in rest.items():
-        chosen.setdefault(key, value)
-    if chosen["model"] == "marginals":
-        chosen["prior"] = "marginals"
-    chosen.setdefault("chunk", min(chosen["batch"], 128 if distance or not scorer.separable else 1024))
-    completed = config.with_values(**chosen)
-    return completed, _explain(completed, entities, statements)
 
 
 def _mix(graph: Graph) -> str:

@@ -15,16 +15,17 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from veilgraph.models import kernels
+from veilgraph.models import score_kernels
 from veilgraph.models.base import GenericModel, Model
 from veilgraph.models.parameters import Parameters
 from veilgraph.models.prior import Prior
+from veilgraph.train.batches import QueryBatch, TripleBatch
 from veilgraph.train.losses import Loss
 from veilgraph.train.optim import merge
 from veilgraph.train.regularisers import penalty_gradient
 
 
-class Rows(NamedTuple):
+class RowGradient(NamedTuple):
     """A gradient on some rows of a table (all rows, if ``ids`` is None)."""
 
     ids: Tensor | None
@@ -35,8 +36,8 @@ class Gradients(NamedTuple):
     """The mean loss of a batch and its gradients."""
 
     loss: float
-    entities: Rows
-    relations: Rows
+    entities: RowGradient
+    relations: RowGradient
     weights: dict[str, Tensor]
 
 
@@ -48,41 +49,6 @@ class Objective:
     regulariser: str = "none"
     regulariser_weight: float = 0.0
     reciprocal: bool = False
-
-
-class Keep(NamedTuple):
-    """Dropout: what the rows asked about, and the query vectors made from them, are multiplied with (0 or 1/kept)."""
-
-    source: Tensor  # [questions, d]
-    query: Tensor  # [questions, d]
-
-
-class TripleBatch(NamedTuple):
-    """Statements ``[b, 3]`` (head, relation, tail) and negatives ``[2·chunks, k]``, tail side first; b = chunks · size.
-
-    ``weight[b]`` is 0 for the statements that only fill the last chunk.
-    """
-
-    triples: Tensor
-    negatives: Tensor
-    weight: Tensor | None = None
-    keep: Keep | None = None
-
-
-class QueryBatch(NamedTuple):
-    """Distinct questions (source, relation, ?) and their answers, ``answers[i]`` belonging to question ``owner[i]``.
-
-    ``backward`` tells which questions ask for a head, ``inverse`` which do so through ``compose_inverse`` (none, if
-    relations are reciprocal).
-    """
-
-    source: Tensor
-    relation: Tensor
-    inverse: Tensor
-    owner: Tensor
-    answers: Tensor
-    keep: Keep | None = None
-    backward: Tensor = torch.empty(0, dtype=torch.bool)
 
 
 class _Sides(NamedTuple):
@@ -132,7 +98,7 @@ def sampled(model: Model, p: Parameters, batch: TripleBatch, objective: Objectiv
         torch.cat([on_head, on_tail, on_negative_rows.reshape(-1, on_negative_rows.shape[2])]),
     )
     loss = float((value * _example_weight(batch, b)).sum())
-    return Gradients(loss, Rows(ids, values), Rows(sides.relation_ids, on_relations), {})
+    return Gradients(loss, RowGradient(ids, values), RowGradient(sides.relation_ids, on_relations), {})
 
 
 def exact(
@@ -145,24 +111,10 @@ def exact(
     relation_ids, index = torch.unique(batch.relation, return_inverse=True)
     source = p.entities.index_select(0, batch.source).requires_grad_()
     relations = p.relations.index_select(0, relation_ids).requires_grad_()
-    order = torch.argsort(batch.inverse.to(torch.int8), stable=True)
-    forward = int((~batch.inverse).sum())
-    with torch.enable_grad():
-        asked = source if batch.keep is None else source * batch.keep.source
-        parts = [
-            model.query(asked.index_select(0, rows), relations, index.index_select(0, rows), inverse)
-            for rows, inverse in ((order[:forward], False), (order[forward:], True))
-            if len(rows)
-        ]
-        query = torch.cat(parts)
-        if batch.keep is not None:
-            query = query * batch.keep.query
+    order, query = _questions(model, batch, source, relations, index)
     scale = None if model.relation_scale is None else model.relation_scale[batch.relation[order]].unsqueeze(1)
-    position = torch.empty_like(order).scatter_(0, order, torch.arange(len(order)))
-    owner, statements = position.index_select(0, batch.owner), len(batch.answers)
-    on_query = torch.empty_like(query)
-    on_entities = torch.zeros_like(p.entities)
-    total = 0.0
+    owner, statements = torch.argsort(order).index_select(0, batch.owner), len(batch.answers)
+    on_query, on_entities, total = torch.empty_like(query), torch.zeros_like(p.entities), 0.0
     size = max(1, cells // len(p.entities))
     sort = torch.argsort(owner, stable=True)
     owner, answers = owner[sort], batch.answers[sort]
@@ -173,12 +125,7 @@ def exact(
         part = query.detach()[start : start + size].unsqueeze(0)
         table = model.similarity.table(part, p.entities.unsqueeze(0))
         factor = 1.0 if scale is None else scale[start : start + size]
-        scores = table[0] if scale is None else table[0] * factor
-        if p.prior is not None:
-            scores = scores.clone() if scale is None else scores
-            _add_prior(p.prior, scores, batch, order[start : start + size])
-        separate = scale is not None or p.prior is not None or model.similarity.name != "l2"
-        reused = scores if separate else None  # the Euclidean distance needs its scores again
+        scores, reused = _seen_by_loss(model, p, table, factor, batch, order[start : start + size])
         value, weights = _against_all(objective.loss.name, scores, own, answer, statements, reused)
         if scale is not None:
             weights.mul_(factor)
@@ -190,14 +137,49 @@ def exact(
         query, (source, relations), on_query, materialize_grads=True
     )
     if objective.regulariser_weight:
-        penalty = objective.regulariser_weight / statements
-        count = torch.bincount(batch.owner, minlength=len(batch.source)).unsqueeze(1) * penalty
+        each = objective.regulariser_weight / statements
+        count = torch.bincount(batch.owner, minlength=len(batch.source)).unsqueeze(1) * each
         pull = _penalty(model, objective)
         on_source = on_source + count * pull(source.detach())
         on_relations += torch.zeros(len(relations), 1).index_add_(0, index, count) * pull(relations.detach())
-        on_entities.index_add_(0, answers, penalty * pull(p.entities.index_select(0, answers)))
+        on_entities.index_add_(0, answers, each * pull(p.entities.index_select(0, answers)))
     on_entities.index_add_(0, batch.source, on_source)
-    return Gradients(total, Rows(None, on_entities), Rows(relation_ids, on_relations), {})
+    return Gradients(total, RowGradient(None, on_entities), RowGradient(relation_ids, on_relations), {})
+
+
+def _seen_by_loss(
+    model: Model,
+    p: Parameters,
+    table: Tensor,
+    factor: Tensor | float,
+    batch: QueryBatch,
+    questions: Tensor,
+) -> tuple[Tensor, Tensor | None]:
+    """Scores of some questions, scaled, with the prior; and where weights may be written: the Euclidean distance needs its scores again."""
+    scaled = not isinstance(factor, float)
+    scores = table[0] * factor if scaled else table[0]
+    if p.prior is not None:
+        scores = scores if scaled else scores.clone()
+        _add_prior(p.prior, scores, batch, questions)
+    separate = scaled or p.prior is not None or model.similarity.name != "l2"
+    return scores, scores if separate else None
+
+
+def _questions(
+    model: Model, batch: QueryBatch, source: Tensor, relations: Tensor, index: Tensor
+) -> tuple[Tensor, Tensor]:
+    """The order questions are taken in, those asked forwards first, and their query vectors in that order, differentiable."""
+    order = torch.argsort(batch.inverse.to(torch.int8), stable=True)
+    forward = int((~batch.inverse).sum())
+    with torch.enable_grad():
+        asked = source if batch.keep is None else source * batch.keep.source
+        parts = [
+            model.query(asked.index_select(0, rows), relations, index.index_select(0, rows), inverse)
+            for rows, inverse in ((order[:forward], False), (order[forward:], True))
+            if len(rows)
+        ]
+        query = torch.cat(parts)
+        return order, query if batch.keep is None else query * batch.keep.query
 
 
 def _add_prior(prior: Prior, scores: Tensor, batch: QueryBatch, questions: Tensor) -> None:
@@ -265,7 +247,7 @@ def hide_own(scores: Tensor, batch: TripleBatch) -> None:
     """Set the scores of negatives that are the statement's own head or tail to −inf."""
     head_ids, tail_ids = batch.triples[:, 0], batch.triples[:, 2]
     source, target = torch.cat([head_ids, tail_ids]), torch.cat([tail_ids, head_ids])
-    kernels.mask_own(scores.numpy(), batch.negatives.numpy(), source.numpy(), target.numpy())
+    score_kernels.mask_own(scores.numpy(), batch.negatives.numpy(), source.numpy(), target.numpy())
 
 
 def _example_weight(batch: TripleBatch, b: int) -> Tensor:
@@ -342,18 +324,8 @@ def _generic(model: GenericModel, p: Parameters, batch: TripleBatch, objective: 
         by_chunk = (
             negative_rows.view(chunks, 1, k, -1).expand(-1, 2 * b // chunks, -1, -1).reshape(2 * b, k, -1)
         )
-        rows = relations.index_select(0, index).unsqueeze(1)
-        h, t, r = head.unsqueeze(1), tail.unsqueeze(1), rows[:b]
-        if objective.reciprocal:
-            positive = torch.cat(
-                [model.score(h, r, t, weights), model.score(t, rows[b:], h, weights)]
-            ).squeeze(1)
-            negative = model.score(torch.cat([h, t]), rows, by_chunk, weights)
-        else:
-            positive = model.score(h, r, t, weights).repeat(2, 1).squeeze(1)
-            negative = torch.cat(
-                [model.score(h, r, by_chunk[:b], weights), model.score(by_chunk[b:], r, t, weights)]
-            )
+        three = (head, relations.index_select(0, index), tail)
+        positive, negative = _generic_scores(model, three, by_chunk, weights, objective.reciprocal)
     table = negative.detach().clone().view(chunks, -1, k)
     final, scores = final_scores(positive.detach(), table, None, p, batch)
     value, on_positive, on_negative = objective.loss.coefficients(final, scores.view(2 * b, k))
@@ -375,4 +347,23 @@ def _generic(model: GenericModel, p: Parameters, batch: TripleBatch, objective: 
     )
     loss = float((value * weight).sum())
     shared = dict(zip(weights, gradients[4:]))
-    return Gradients(loss, Rows(ids, values), Rows(relation_ids, on_relations), shared)
+    return Gradients(loss, RowGradient(ids, values), RowGradient(relation_ids, on_relations), shared)
+
+
+def _generic_scores(
+    model: GenericModel,
+    three: tuple[Tensor, Tensor, Tensor],
+    wrong: Tensor,
+    weights: dict[str, Tensor],
+    reciprocal: bool,
+) -> tuple[Tensor, Tensor]:
+    """``[2b]`` and ``[2b, k]``: of the true answers and of the wrong ones, tail side first."""
+    h, rows, t = (part.unsqueeze(1) for part in three)
+    b = len(h)
+    r = rows[:b]
+    if reciprocal:
+        positive = torch.cat([model.score(h, r, t, weights), model.score(t, rows[b:], h, weights)])
+        return positive.squeeze(1), model.score(torch.cat([h, t]), rows, wrong, weights)
+    positive = model.score(h, r, t, weights).repeat(2, 1)
+    negative = [model.score(h, r, wrong[:b], weights), model.score(wrong[b:], r, t, weights)]
+    return positive.squeeze(1), torch.cat(negative)

@@ -11,13 +11,14 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from veilgraph.config import TrainConfig
+from veilgraph.config import Settled, TrainConfig
 from veilgraph.errors import DivergedError
-from veilgraph.evaluate.metrics import summarise
-from veilgraph.evaluate.ranking import Ranker
 from veilgraph.files import append_line
+from veilgraph.layout import TRACE
 from veilgraph.load.graph import Graph
 from veilgraph.models.base import Model
+from veilgraph.rank.metrics import summarise
+from veilgraph.rank.ranking import Ranker
 from veilgraph.rng import Streams
 from veilgraph.train.plan import Plan
 from veilgraph.train.schedules import factor
@@ -51,7 +52,7 @@ def run_epochs(
     plan: Plan,
     state: TrainingState,
     validation: Validation,
-    config: TrainConfig,
+    settings: Settled,
     folder: Path | None,
     *,
     epochs: int,
@@ -69,16 +70,16 @@ def run_epochs(
     clock = _Clock(folder, plan, state, checkpoint_seconds)
     with torch.no_grad():
         while not state.finished and state.epoch < (epochs if until is None else until):
-            record = _epoch(plan, state, config, epochs, listener, clock)
+            record = _epoch(plan, state, settings, epochs, listener, clock)
             if validation.due(state.epoch) or (state.epoch == epochs and validation.wanted):
                 plan.flush(state.parameters)
-                record |= validation.judge(state, config)
+                record |= validation.judge(state)
             if state.epoch >= epochs or (
-                validation.wanted and config.patience and state.stalled >= config.patience
+                validation.wanted and 0 < settings.judging.patience <= state.stalled
             ):
                 state.finished = True
             if folder is not None:
-                append_line(folder / "trace.jsonl", record)
+                append_line(folder / TRACE, record)
                 clock.tick(now=state.finished)
     plan.flush(state.parameters)
 
@@ -101,30 +102,26 @@ class _Clock:
 def _epoch(
     plan: Plan,
     state: TrainingState,
-    config: TrainConfig,
+    settings: Settled,
     epochs: int,
     listener: Listener | None,
     clock: _Clock,
 ) -> dict[str, object]:
     """The steps of one epoch that are still to do; returns its line for the trace."""
     began, first, count, telling = time.perf_counter(), state.step, 0, 0
-    steps, positives = plan.steps_per_epoch, plan.positives
+    steps, told = plan.steps_per_epoch, began
     plan.seconds = dict.fromkeys(plan.seconds, 0.0)
-    told = began
     pause = max(1, steps // AVERAGES_PER_EPOCH)
-    share = 1 - math.exp(-pause / max(steps, 1) / config.averaging) if config.averaging else 1.0
+    averaging = settings.steps.averaging
+    share = 1 - math.exp(-pause / max(steps, 1) / averaging) if averaging else 1.0
     for batch in plan.batches(state.epoch):
         count, telling = count + 1, telling + plan.tells(batch)
         if count <= first:  # done before the checkpoint: drawn again only to keep the random streams in step
             continue
         done = (state.epoch + (count - 1) / max(steps, 1)) / epochs
-        rate = (config.learning_rate or 0.0) * factor(config.schedule or "constant", done) * state.rate_factor
-        loss = plan.step(state.parameters, state.optimisers, batch, rate)
-        if loss != loss or loss in (float("inf"), float("-inf")):
-            raise DivergedError(
-                f"the loss became {loss} in epoch {state.epoch + 1}: the training diverged. "
-                f"Lower learning_rate (now {config.learning_rate:g}), or add a regulariser."
-            )
+        pace = factor(settings.steps.schedule, done) * state.rate_factor
+        loss = plan.step(state.parameters, state.optimisers, batch, pace)
+        _refuse_what_is_no_number(loss, state, settings)
         state.step, state.loss = count, state.loss + loss
         if state.average is not None and (count % pause == 0 or count == steps):
             plan.flush(state.parameters)
@@ -133,18 +130,43 @@ def _epoch(
         now = time.perf_counter()
         if listener is not None and (now - told > 0.2 or count == steps):
             told = now
-            speed = (count - first) / (now - began)
-            left = (steps - count + (epochs - state.epoch - 1) * steps) / speed
-            mrr = state.best_mrr if state.best_mrr >= 0 else None
-            rate_of = positives * speed / max(steps, 1)
-            mean = state.loss / telling if telling else None
-            spent = plan.epsilon()
-            of = judged(config)
-            listener(Progress(state.epoch + 1, epochs, count, steps, mean, mrr, rate_of, left, spent, of))
-    total = state.loss
+            listener(_progress(plan, state, settings, epochs, (count - first) / (now - began), telling))
+    return _line(plan, state, count, first, telling, time.perf_counter() - began)
+
+
+def _refuse_what_is_no_number(loss: float, state: TrainingState, settings: Settled) -> None:
+    if not math.isfinite(loss):
+        raise DivergedError(
+            f"the loss became {loss} in epoch {state.epoch + 1}: the training diverged. "
+            f"Lower learning_rate (now {settings.steps.rate:g}), or add a regulariser."
+        )
+
+
+def _progress(
+    plan: Plan, state: TrainingState, settings: Settled, epochs: int, speed: float, telling: int
+) -> Progress:
+    steps, count = plan.steps_per_epoch, state.step
+    return Progress(
+        state.epoch + 1,
+        epochs,
+        count,
+        steps,
+        state.loss / telling if telling else None,
+        state.best_mrr if state.best_mrr >= 0 else None,
+        plan.positives * speed / max(steps, 1),
+        (steps - count + (epochs - state.epoch - 1) * steps) / speed,
+        plan.epsilon(),
+        judged(settings),
+    )
+
+
+def _line(
+    plan: Plan, state: TrainingState, count: int, first: int, telling: int, seconds: float
+) -> dict[str, object]:
+    """An epoch's line in the trace; afterwards the state is at the beginning of the next."""
+    total, positives = state.loss, plan.positives
     state.epoch, state.step, state.loss = state.epoch + 1, 0, 0.0
     state.steps += count
-    seconds = time.perf_counter() - began
     state.seconds += seconds
     return {
         "epoch": state.epoch,
@@ -158,9 +180,9 @@ def _epoch(
     }
 
 
-def judged(config: TrainConfig) -> str:
+def judged(settings: Settled | TrainConfig) -> str:
     """What validation is of: where something is promised, of statements anybody may read."""
-    return "unrestricted statements" if config.private or config.drop_confidential else "all statements"
+    return "all statements" if settings.open_data else "unrestricted statements"
 
 
 class Validation:
@@ -169,26 +191,26 @@ class Validation:
     Under privacy the graph holds only unrestricted statements, so that what follows costs nothing.
     """
 
-    def __init__(self, graph: Graph, model: Model, config: TrainConfig, streams: Streams) -> None:
-        self.every = config.validate_every or 0
+    def __init__(self, graph: Graph, model: Model, settings: Settled, streams: Streams) -> None:
+        self.settings, self.every = settings, settings.judging.every
         statements = graph.splits.get("valid", np.empty((0, 3), np.int32))
         self.wanted = self.every > 0 and len(statements) > 0
         if not self.wanted:
             return
-        chosen = streams.numpy("validation").permutation(len(statements))[: config.validation_queries]
+        chosen = streams.numpy("validation").permutation(len(statements))[: settings.judging.queries]
         self.statements = statements[np.sort(chosen)]
         self.ranker = Ranker(graph.triples, len(graph.relations))
-        self.model, self.reciprocal = model, bool(config.reciprocal)
+        self.model, self.reciprocal = model, settings.scorer.reciprocal
 
     def due(self, epoch: int) -> bool:
         return self.wanted and epoch % self.every == 0
 
-    def judge(self, state: TrainingState, config: TrainConfig) -> dict[str, object]:
+    def judge(self, state: TrainingState) -> dict[str, object]:
         """Measure, remember the best, and slow down or give up where it stalls."""
         began = time.perf_counter()
         ranks = self.ranker.rank(self.model, state.current, self.statements, reciprocal=self.reciprocal)
         mrr = summarise(ranks.rank, ranks.candidates)["mrr"]
-        plateau = config.schedule == "plateau"
+        plateau = self.settings.steps.schedule == "plateau"
         moved = mrr > state.best_mrr * (1 + PLATEAU) if plateau else mrr > state.best_mrr
         if mrr > state.best_mrr:
             state.best_mrr = mrr
@@ -198,6 +220,6 @@ class Validation:
             state.rate_factor *= 0.5
         return {
             "valid_mrr": mrr,
-            "valid_of": judged(config),
+            "valid_of": judged(self.settings),
             "validate_seconds": round(time.perf_counter() - began, 4),
         }

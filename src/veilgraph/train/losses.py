@@ -8,14 +8,15 @@ and a private step can scale one example's coefficients before anything is summe
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from veilgraph.errors import UnknownNameError
+from veilgraph import registry
 
 
 class Coefficients(NamedTuple):
@@ -27,68 +28,81 @@ class Coefficients(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Loss:
+class Loss(ABC):
     """A loss with its numbers. ``entities`` is the size of the vocabulary the negatives are drawn from."""
 
-    name: str
+    name: ClassVar[str]
     margin: float = 1.0
     temperature: float = 1.0
     entities: int = 0
 
-    def __post_init__(self) -> None:
-        if self.name not in NAMES:
-            raise UnknownNameError("loss", self.name, NAMES)
-
+    @abstractmethod
     def coefficients(self, positive: Tensor, negative: Tensor) -> Coefficients:
         """Value and derivatives for a batch of scores ``[b]`` and ``[b, k]``."""
-        return _FORMULAS[self.name](self, positive, negative)
 
 
-def _margin(loss: Loss, positive: Tensor, negative: Tensor) -> Coefficients:
+def create(name: str, margin: float = 1.0, temperature: float = 1.0, entities: int = 0) -> Loss:
+    """The loss of that name."""
+    found: Loss = registry.find("losses", name)(margin, temperature, entities)
+    return found
+
+
+@dataclass(frozen=True)
+class Margin(Loss):
     """mean_k max(0, margin − positive + negative)"""
-    k = negative.shape[1]
-    gap = (negative - positive.unsqueeze(1)).add_(loss.margin)
-    active = gap > 0
-    on_negative = active.to(negative.dtype).div_(k)
-    return Coefficients(gap.clamp_(min=0).sum(1) / k, -on_negative.sum(1), on_negative)
+
+    name: ClassVar[str] = "margin"
+
+    def coefficients(self, positive: Tensor, negative: Tensor) -> Coefficients:
+        k = negative.shape[1]
+        gap = (negative - positive.unsqueeze(1)).add_(self.margin)
+        active = gap > 0
+        on_negative = active.to(negative.dtype).div_(k)
+        return Coefficients(gap.clamp_(min=0).sum(1) / k, -on_negative.sum(1), on_negative)
 
 
-def _softplus(loss: Loss, positive: Tensor, negative: Tensor) -> Coefficients:
+@dataclass(frozen=True)
+class Softplus(Loss):
     """softplus(−positive) + mean_k softplus(negative)"""
-    k = negative.shape[1]
-    value = F.softplus(-positive) + F.softplus(negative).sum(1) / k
-    return Coefficients(value, -torch.sigmoid(-positive), torch.sigmoid(negative).div_(k))
+
+    name: ClassVar[str] = "softplus"
+
+    def coefficients(self, positive: Tensor, negative: Tensor) -> Coefficients:
+        k = negative.shape[1]
+        value = F.softplus(-positive) + F.softplus(negative).sum(1) / k
+        return Coefficients(value, -torch.sigmoid(-positive), torch.sigmoid(negative).div_(k))
 
 
-def _self_adversarial(loss: Loss, positive: Tensor, negative: Tensor) -> Coefficients:
+@dataclass(frozen=True)
+class SelfAdversarial(Loss):
     """−log σ(margin + positive) − Σ_k p_k log σ(−margin − negative), p = softmax(temperature · negative), held fixed."""
-    p = torch.softmax(negative * loss.temperature, 1)
-    if negative.shape[1] <= 2:
-        p = p.nan_to_num_(0.0)
-    shifted = negative + loss.margin
-    value = F.softplus(-positive - loss.margin) + (p * F.softplus(shifted)).sum(1)
-    return Coefficients(value, -torch.sigmoid(-positive - loss.margin), p.mul_(torch.sigmoid_(shifted)))
+
+    name: ClassVar[str] = "self-adversarial"
+
+    def coefficients(self, positive: Tensor, negative: Tensor) -> Coefficients:
+        p = torch.softmax(negative * self.temperature, 1)
+        if negative.shape[1] <= 2:
+            p = p.nan_to_num_(0.0)
+        shifted = negative + self.margin
+        value = F.softplus(-positive - self.margin) + (p * F.softplus(shifted)).sum(1)
+        return Coefficients(value, -torch.sigmoid(-positive - self.margin), p.mul_(torch.sigmoid_(shifted)))
 
 
-def _softmax(loss: Loss, positive: Tensor, negative: Tensor) -> Coefficients:
+@dataclass(frozen=True)
+class Softmax(Loss):
     """Sampled softmax: the k negatives stand for all entities, so each counts (entities − 1)/k times."""
-    correction = math.log(max(loss.entities - 1, 1) / negative.shape[1]) if loss.entities else 0.0
-    p = torch.softmax(negative, 1)
-    # log Σ exp(negative) without another pass of exponentials: the largest p is exp(max − logsumexp)
-    log_sum = negative.amax(1) - p.amax(1).log() + correction
-    if (
-        negative.shape[1] <= 2
-    ):  # only then can all negatives be masked: such an example has nothing to be compared with
-        p, log_sum = p.nan_to_num_(0.0), log_sum.nan_to_num(-math.inf)
-    total = torch.logaddexp(positive, log_sum)
-    on_negative = p.mul_((log_sum - total).exp_().unsqueeze(1))
-    return Coefficients(total - positive, -(log_sum - total).exp(), on_negative)
 
+    name: ClassVar[str] = "softmax"
 
-_FORMULAS = {
-    "margin": _margin,
-    "softplus": _softplus,
-    "self-adversarial": _self_adversarial,
-    "softmax": _softmax,
-}
-NAMES = tuple(_FORMULAS)
+    def coefficients(self, positive: Tensor, negative: Tensor) -> Coefficients:
+        correction = math.log(max(self.entities - 1, 1) / negative.shape[1]) if self.entities else 0.0
+        p = torch.softmax(negative, 1)
+        # log Σ exp(negative) without another pass of exponentials: the largest p is exp(max − logsumexp)
+        log_sum = negative.amax(1) - p.amax(1).log() + correction
+        if (
+            negative.shape[1] <= 2
+        ):  # only then can all negatives be masked: such an example has nothing to be compared with
+            p, log_sum = p.nan_to_num_(0.0), log_sum.nan_to_num(-math.inf)
+        total = torch.logaddexp(positive, log_sum)
+        on_negative = p.mul_((log_sum - total).exp_().unsqueeze(1))
+        return Coefficients(total - positive, -(log_sum - total).exp(), on_negative)

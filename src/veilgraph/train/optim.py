@@ -6,18 +6,21 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from typing import ClassVar
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from veilgraph.errors import UnknownNameError
-from veilgraph.train import kernels
-from veilgraph.train.kernels import Floats, Ints
+from veilgraph import registry
+from veilgraph.train import optim_kernels
+from veilgraph.train.optim_kernels import Floats, Ints
 
 
 class Optimiser(ABC):
     """The memory of one table's updates."""
+
+    name: ClassVar[str]
 
     def __init__(self, table: Tensor) -> None:
         self.state: dict[str, Tensor] = self.start(table)
@@ -39,35 +42,43 @@ class Optimiser(ABC):
 class SGD(Optimiser):
     """rate · gradient"""
 
+    name = "sgd"
+
     def start(self, table: Tensor) -> dict[str, Tensor]:
         return {}
 
     def run(self, table: Floats, rows: Ints, gradient: Floats, rate: np.float32) -> None:
-        kernels.sgd(table, rows, gradient, rate)
+        optim_kernels.sgd(table, rows, gradient, rate)
 
 
 class Adagrad(Optimiser):
     """gradient / √(sum of squares so far), coordinate by coordinate"""
 
+    name = "adagrad"
+
     def start(self, table: Tensor) -> dict[str, Tensor]:
         return {"squares": torch.zeros_like(table)}
 
     def run(self, table: Floats, rows: Ints, gradient: Floats, rate: np.float32) -> None:
-        kernels.adagrad(table, self.state["squares"].numpy(), rows, gradient, rate)
+        optim_kernels.adagrad(table, self.state["squares"].numpy(), rows, gradient, rate)
 
 
 class RowAdagrad(Optimiser):
     """Adagrad with one number per row, the sum of its mean squares: the state is 1/dimension of the table"""
 
+    name = "row-adagrad"
+
     def start(self, table: Tensor) -> dict[str, Tensor]:
         return {"squares": torch.zeros(len(table))}
 
     def run(self, table: Floats, rows: Ints, gradient: Floats, rate: np.float32) -> None:
-        kernels.row_adagrad(table, self.state["squares"].numpy(), rows, gradient, rate)
+        optim_kernels.row_adagrad(table, self.state["squares"].numpy(), rows, gradient, rate)
 
 
 class Adam(Optimiser):
     """Adam whose moments move only for rows that are touched (bias corrected by each row's own count)"""
+
+    name = "adam"
 
     def start(self, table: Tensor) -> dict[str, Tensor]:
         return {
@@ -78,22 +89,13 @@ class Adam(Optimiser):
 
     def run(self, table: Floats, rows: Ints, gradient: Floats, rate: np.float32) -> None:
         state = (self.state[name].numpy() for name in ("mean", "squares", "count"))
-        kernels.adam(table, *state, rows, gradient, rate)
-
-
-OPTIMISERS: dict[str, type[Optimiser]] = {
-    "sgd": SGD,
-    "adagrad": Adagrad,
-    "row-adagrad": RowAdagrad,
-    "adam": Adam,
-}
+        optim_kernels.adam(table, *state, rows, gradient, rate)
 
 
 def create(name: str, table: Tensor) -> Optimiser:
     """An optimiser for one table."""
-    if name not in OPTIMISERS:
-        raise UnknownNameError("optimiser", name, OPTIMISERS)
-    return OPTIMISERS[name](table)
+    found: Optimiser = registry.find("optimisers", name)(table)
+    return found
 
 
 def merge(ids: Tensor, gradients: Tensor) -> tuple[Tensor, Tensor]:

@@ -3,24 +3,24 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
-from veilgraph.account.epsilon import spent
-from veilgraph.account.events import nothing, together
+from veilgraph.account.events import nothing
 from veilgraph.account.ledger import Ledger
-from veilgraph.config import TrainConfig
-from veilgraph.errors import BudgetError, VerificationError
+from veilgraph.account.prices import MOST_ROLES, Counting
+from veilgraph.account.promise import Promise
+from veilgraph.errors import VerificationError
 from veilgraph.files import read_tensors, write_tensors
+from veilgraph.layout import MARGINALS
 from veilgraph.load.graph import Graph
-from veilgraph.mark import unknown_relations
+from veilgraph.mark.rules import unknown_relations
 from veilgraph.models.base import Model
 from veilgraph.models.prior import Prior
-from veilgraph.run_files import LEDGER, MARGINALS
-from veilgraph.runs import DELTA
-from veilgraph.train.private.gauss import source
-from veilgraph.train.private.marginals import MOST_ROLES, Counting, release
+from veilgraph.train.private.gauss import Noise
+from veilgraph.train.private.marginals import release
 from veilgraph.train.private.measure import Meter
 from veilgraph.train.state import TrainingState
 
@@ -28,15 +28,17 @@ WRITTEN = "noisy marginals are written"
 OUTWEIGHS = 1000.0  # distances are below a hundred or so
 
 
-def attach_prior(
-    graph: Graph,
-    public: Graph,
-    config: TrainConfig,
-    state: TrainingState,
-    folder: Path | None,
-    counting: Counting,
-    silent: bool,
-) -> None:
+class Counts(NamedTuple):
+    """How a training counts: under a promise with its noise, from its ledger; else exactly what may be read."""
+
+    graph: Graph
+    public: Graph
+    promise: Promise | None = None
+    ledger: Ledger | None = None
+    noise: Noise | None = None
+
+
+def attach_prior(given: Counts, state: TrainingState, folder: Path | None, *, decisive: bool) -> None:
     """Give the state its prior: the one in the folder, or a new one.
 
     A charge pays for one release. Where a process died after the charge and before the counts were written (the file
@@ -49,35 +51,35 @@ def attach_prior(
     Reads confidential data: counts of statements, in a private run with noise. Releases: the prior, charged first.
     """
     path = folder / MARGINALS if folder is not None else None
-    ledger: Ledger | None = None
-    multiplier = (config.prior_noise or 0.0) if config.private else 0.0
-    if config.private:
-        assert folder is not None
-        ledger = Ledger(folder / LEDGER)
-        _pay(ledger, config, counting, folder)
+    promise, ledger = given.promise, given.ledger
+    if promise is not None:
+        assert ledger is not None
+        assert path is not None
+        _pay(ledger, promise, path)
     if path is not None and path.exists():
         prior = Prior.of(read_tensors(path)[0])
     else:
-        counted = graph if config.private else public.with_marks(None)
-        meter = _meter(ledger, config, counting) if ledger is not None else None
-        prior = release(counted, public, counting, multiplier, meter)
-        if config.private and not silent and len(public.train) and not config.private_steps:
-            prior = _decisive(prior, graph)
+        prior = _counted(given)
+        if promise is not None and decisive:
+            prior = _decisive(prior, given.graph)
         if path is not None:
             write_tensors(path, prior.tensors())
-    if config.private:
-        assert ledger is not None
+    if ledger is not None:
         _remember(ledger)
     for p in (state.parameters, state.average):
         if p is not None:
             p.prior = prior
 
 
-def _meter(ledger: Ledger, config: TrainConfig, counting: Counting) -> Meter:
-    """What one release may draw on: the charge that is on the ledger."""
-    meter = Meter(ledger, source(secure=config.secure_noise, insecure_seed=config.insecure_noise_seed))
-    meter.paid(together(*counting.events(config.prior_noise or 0.0)))
-    return meter
+def _counted(given: Counts) -> Prior:
+    """Of confidential statements under the charge that is on the ledger; of others exactly."""
+    graph, public = given.graph, given.public
+    if given.promise is None or given.ledger is None or given.noise is None:
+        sizes = Counting(0.0, 1, len(graph.entities), len(graph.relations))
+        return release(public.with_marks(None), public, sizes, 0.0, None)
+    meter = Meter(given.ledger, given.noise)
+    meter.paid(given.promise.counted)
+    return release(graph, public, given.promise.counting, given.promise.prior_noise or 0.0, meter)
 
 
 def _decisive(prior: Prior, graph: Graph) -> Prior:
@@ -87,20 +89,18 @@ def _decisive(prior: Prior, graph: Graph) -> Prior:
     return prior.times(factor)
 
 
-def _pay(ledger: Ledger, config: TrainConfig, counting: Counting, folder: Path) -> None:
+def _pay(ledger: Ledger, promise: Promise, path: Path) -> None:
     """Have the counts on the ledger, or see that they are."""
-    event, there = together(*counting.events(config.prior_noise or 0.0)), (folder / MARGINALS).exists()
+    event, there = promise.counted, path.exists()
     if event in ledger.events:
         if not there and any(line["what"] == WRITTEN for line in ledger.lines):
             raise VerificationError(
-                f"{folder / MARGINALS} is gone: the counts that were paid for cannot be drawn again. Train anew."
+                f"{path} is gone: the counts that were paid for cannot be drawn again. Train anew."
             )
         return
     if there:
-        raise VerificationError(
-            f"{folder / MARGINALS} is there, but the ledger does not charge it. Train anew."
-        )
-    check_counts(ledger, config, counting)
+        raise VerificationError(f"{path} is there, but the ledger does not charge it. Train anew.")
+    promise.check_counts(ledger)
     ledger.charge(event, "noisy marginals")
 
 
@@ -108,17 +108,6 @@ def _remember(ledger: Ledger) -> None:
     """Write down that the counts exist: from now on they may not be drawn again."""
     if all(line["what"] != WRITTEN for line in ledger.lines):
         ledger.charge(nothing(), WRITTEN)
-
-
-def check_counts(ledger: Ledger, config: TrainConfig, counting: Counting) -> None:
-    """Raise if the counts would exceed the budget."""
-    events = counting.events(config.prior_noise or 0.0)
-    after = spent([*ledger.events, *events], config.delta or DELTA).epsilon
-    if config.epsilon is not None and ledger.private and after > config.epsilon:
-        raise BudgetError(
-            f"noisy marginals with noise {config.prior_noise:.3g} would bring ε to {after:.3g}, beyond the budget of "
-            f"{config.epsilon:g}. Raise --prior-noise or --epsilon, or use --prior none."
-        )
 
 
 def leave_it_to_prior(state: TrainingState, model: Model) -> None:

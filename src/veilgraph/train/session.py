@@ -8,43 +8,47 @@ private     unrestricted statements as ever, confidential ones with noise
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
 
 from veilgraph import machine, models
-from veilgraph.account.events import nothing
 from veilgraph.account.ledger import Ledger
-from veilgraph.config import TrainConfig
+from veilgraph.account.promise import Promise
+from veilgraph.config import Settled, TrainConfig, settle
 from veilgraph.errors import VerificationError
+from veilgraph.layout import LEDGER
 from veilgraph.load.graph import Graph
-from veilgraph.mark import unknown_relations, unrestricted
+from veilgraph.mark.rules import may_be_confidential, unknown_relations, unrestricted
 from veilgraph.models.base import Model
 from veilgraph.rng import Streams
-from veilgraph.run_files import LEDGER
+from veilgraph.run.facts import sizes_of
 from veilgraph.train.loop import CHECKPOINT_SECONDS, Listener, Validation, run_epochs
 from veilgraph.train.plan import OrdinaryPlan, Plan
-from veilgraph.train.priors import attach_prior, leave_it_to_prior
-from veilgraph.train.private.marginals import counting_of
+from veilgraph.train.priors import Counts, attach_prior, leave_it_to_prior
+from veilgraph.train.private.batches import PrivateBatches
+from veilgraph.train.private.clip import Clip
+from veilgraph.train.private.gauss import Noise, source
+from veilgraph.train.private.measure import Meter
+from veilgraph.train.private.plan import PrivatePlan, Secret
+from veilgraph.train.rows import GraphRows, Rows, TableRows, TextRows
 from veilgraph.train.state import TrainingState
-
-if TYPE_CHECKING:
-    from veilgraph.models.text.rows import Described
-    from veilgraph.train.private.plan import PrivatePlan
-
-
-def regime(config: TrainConfig) -> str:
-    """none, dropped or private."""
-    if config.private:
-        return "private"
-    return "dropped" if config.drop_confidential else "none"
+from veilgraph.train.tasks import Labelled, Links, Task
+from veilgraph.train.tasks.links import objective_of
 
 
 def visible(graph: Graph, config: TrainConfig) -> Graph:
     """The statements an ordinary step may read in this regime."""
-    return graph if regime(config) == "none" else unrestricted(graph)
+    return graph if config.regime == "none" else unrestricted(graph)
+
+
+def kind_of(config: TrainConfig) -> type[Rows]:
+    """Where the rows of a training come from."""
+    if config.encoder is not None:
+        return GraphRows
+    return TableRows if config.text is None else TextRows
 
 
 @dataclass
@@ -53,92 +57,144 @@ class Session:
 
     graph: Graph
     public: Graph  # what an ordinary step may read
-    config: TrainConfig
+    settings: Settled
     folder: Path | None
-    units: float  # a noisy number
+    promise: Promise | None  # of a private training
+    ledger: Ledger | None
     streams: Streams
     model: Model
+    rows: Rows
     state: TrainingState
-    described: Described | None = None  # how entity rows are made, where they are made from descriptions
 
     @classmethod
     def open(
         cls, graph: Graph, config: TrainConfig, folder: Path | None = None, units: float = 0.0
     ) -> Session:
-        """Reads confidential data: for the counts of a prior, charged. Releases: nothing by itself."""
-        machine.prepare(config.threads)
-        streams = Streams(config.seed)
-        public = visible(graph, config)
-        model = models.create(config.model, config.dimension or 1, norm=config.norm)
-        model.prepare(public.train, len(graph.relations))
-        private = config.private_optimiser or "sgd" if regime(config) == "private" else None
-        made, weights = None, None
-        if config.text is not None:
-            from veilgraph.train.text import described
+        """``units`` is the noisy number of units of a private training.
 
-            made, weights = described(graph, public, config, model.entity_width, streams.numpy("init", 1))
-        state = TrainingState.fresh(graph, model, config, streams, private, weights)
-        if private is not None and model.silent_at_zero:
-            _silence(state, graph, config)
-        if config.prior == "marginals":
-            counting = counting_of(graph, units)
-            attach_prior(graph, public, config, state, folder, counting, model.silent_at_zero)
-        opened = cls(graph, public, config, folder, units, streams, model, state, made)
-        if config.prior == "marginals" and not opened.learns:
-            leave_it_to_prior(state, model)
+        Reads confidential data: for the counts of a prior, charged. Releases: nothing by itself.
+        """
+        machine.prepare(config.threads)
+        settings, streams, public = settle(config), Streams(config.seed), visible(graph, config)
+        scorer = settings.scorer
+        model = models.create(scorer.name, scorer.dimension, norm=scorer.norm)
+        model.prepare(public.train, len(graph.relations))
+        if scorer.reciprocal and model.relation_scale is not None:
+            model.relation_scale = model.relation_scale.repeat(2)
+        promise = ledger = None
+        if settings.private is not None:
+            assert folder is not None, "a private training needs a ledger"
+            promise = Promise.of(config.as_dict(), {"units": units, **sizes_of(graph)})
+            ledger = Ledger(folder / LEDGER)
+        rows = _rows(graph, public, config, settings, model, streams)
+        task = _labels(public, settings)
+        state = TrainingState.fresh(graph, model, settings, streams, rows, task)
+        opened = cls(graph, public, settings, folder, promise, ledger, streams, model, rows, state)
+        opened._begin()
         if folder is not None:
             state.restore(folder)
+        opened._require_a_ledger_that_goes_on()
         return opened
+
+    def _begin(self) -> None:
+        """Give the state its counts, and relations a start that does not speak before it has learnt."""
+        silent = self.model.silent_at_zero
+        if self.private and silent:
+            _silence(self.state, self.graph, reciprocal=self.settings.scorer.reciprocal)
+        if not self.settings.counts:
+            return
+        counts = Counts(self.graph, self.public, self.promise, self.ledger, self._noise())
+        alone = self.promise is not None and not self.promise.steps
+        attach_prior(
+            counts, self.state, self.folder, decisive=alone and not silent and len(self.public.train) > 0
+        )
+        if not self.learns:
+            leave_it_to_prior(self.state, self.model)
+
+    def _require_a_ledger_that_goes_on(self) -> None:
+        """Raise if the ledger holds less than the checkpoint says was spent."""
+        if self.ledger is None:
+            return
+        if not self.ledger.lines or (self.state.ledger and not self.ledger.continues(self.state.ledger)):
+            raise VerificationError(
+                f"{self.ledger.path} holds less than was spent before the checkpoint: nothing more may be spent. "
+                "Train anew."
+            )
 
     @property
     def private(self) -> bool:
         """Whether confidential statements are learnt from, with noise."""
-        return regime(self.config) == "private"
+        return self.promise is not None
 
     @property
     def learns(self) -> bool:
         """Whether any step will be taken; else all of the budget is in noisy counts, and vectors say nothing beside them."""
-        return not self.private or bool(self.config.private_steps) or len(self.public.train) > 0
+        return self.promise is None or bool(self.promise.steps) or len(self.public.train) > 0
 
-    @property
-    def ledger(self) -> Ledger:
-        """Of a private training; refused if it holds less than the checkpoint says was spent."""
-        assert self.folder is not None, "a private training needs a ledger"
-        found = Ledger(self.folder / LEDGER)
-        if not found.lines or (self.state.ledger and not found.continues(self.state.ledger)):
-            raise VerificationError(
-                f"{self.folder / LEDGER} holds less than was spent before the checkpoint: nothing more may be spent. "
-                "Train anew."
-            )
-        return found
+    def _noise(self) -> Noise | None:
+        """Fresh noise, which no other part of the training draws from."""
+        chosen, threads = self.settings.private, self.settings.threads
+        if chosen is None:
+            return None
+        return source(secure=chosen.secure, insecure_seed=chosen.seed, threads=threads)
+
+    @cached_property
+    def task(self) -> Task:
+        """What is learnt from as it is."""
+        told = _labels(self.public, self.settings)
+        if told is not None:
+            return told
+        return Links(self.public, self.model, self.settings, self.streams, self.rows.candidates)
+
+    def plan(self) -> Plan:
+        """Of all that is learnt from."""
+        return self.ordinary_plan() if self.promise is None else self.private_plan()
 
     def ordinary_plan(self) -> OrdinaryPlan:
         """Of the statements that may be read as they are."""
-        if self.config.encoder is not None:
-            from veilgraph.train.encoder import encoded_plan
+        return OrdinaryPlan(self.task, self.rows, self.settings.steps.rate)
 
-            return encoded_plan(self.public, self.model, self.config, self.streams)
-        if self.described is not None:
-            from veilgraph.train.text import TextPlan
-
-            return TextPlan(self.public, self.model, self.config, self.streams, self.described)
-        return OrdinaryPlan(self.public, self.model, self.config, self.streams)
-
-    def private_plan(self, public: Graph, epochs: int) -> PrivatePlan:
-        """Of the confidential statements, and of these others; private steps are spread over so many epochs."""
-        from veilgraph.train.private.setup import private_plan
-
-        return private_plan(
+    def private_plan(self, *, alone: bool = False) -> PrivatePlan:
+        """Of the confidential statements, with fresh noise: ``alone`` within one epoch, or among ordinary steps over all of them."""
+        promise, chosen, noise = self.promise, self.settings.private, self._noise()
+        assert promise is not None
+        assert chosen is not None
+        assert noise is not None
+        assert self.ledger is not None
+        meter = Meter(self.ledger, noise)
+        rows = _relation_rows(self.graph, chosen.tables, reciprocal=self.settings.scorer.reciprocal)
+        clip = Clip(chosen.clip, chosen.tables != "relations", chosen.tables != "entities", rows)
+        confidential = PrivateBatches(
             self.graph,
-            public,
-            self.model,
-            self.config,
+            promise.per_unit,
+            promise.sample_rate,
+            meter.coins(),
             self.streams,
-            self.ledger,
-            self.units,
-            epochs,
-            self.described,
+            chosen.negatives,
+            self.rows.candidates,
         )
+        objective = objective_of(self.settings, len(self.graph.entities))
+        secret = Secret(promise, chosen, meter, confidential, clip, objective)
+        ordinary = None if alone or not len(self.public.train) else self.ordinary_plan()
+        return PrivatePlan(
+            self.model, self.rows, secret, ordinary, 1 if alone else self.settings.steps.epochs
+        )
+
+
+def _rows(
+    graph: Graph, public: Graph, config: TrainConfig, settings: Settled, model: Model, streams: Streams
+) -> Rows:
+    if settings.encoder is not None:
+        return GraphRows(public, model.entity_width, settings.encoder, streams)
+    if settings.text is not None:
+        return TextRows(graph, public, config, settings.text, model.entity_width, streams)
+    return TableRows()
+
+
+def _labels(public: Graph, settings: Settled) -> Labelled | None:
+    """The task, where labels of entities are learnt."""
+    asked = settings.encoder is not None and settings.encoder.task == "labels"
+    return Labelled(public, settings.seed) if asked else None
 
 
 def run_training(
@@ -156,51 +212,65 @@ def run_training(
     none. Releases: the state it returns, with the guarantee of the regime.
     """
     session = Session.open(graph, config, folder, units)
-    state, public, epochs = session.state, session.public, config.epochs or 0
-    validation = Validation(public, session.model, config, session.streams)
+    _run(session, listener, checkpoint_seconds)
+    return session.state, session.model
+
+
+def _run(session: Session, listener: Listener | None, checkpoint_seconds: float) -> None:
+    """All phases of a training: one, or unrestricted statements first and private steps after them."""
+    state, settings, epochs = session.state, session.settings, session.settings.steps.epochs
+    validation = Validation(session.public, session.model, settings, session.streams)
 
     def run(plan: Plan, epochs: int) -> None:
         run_epochs(
             plan,
             state,
             validation,
-            config,
-            folder,
+            settings,
+            session.folder,
             epochs=epochs,
             listener=listener,
             checkpoint_seconds=checkpoint_seconds,
         )
 
-    if not session.private:
-        run(session.ordinary_plan(), epochs)
-        return state, session.model
-    assert folder is not None
-    ledger = session.ledger
-    first = config.order == "unrestricted-first" and len(public.train) > 0
-    if first and state.phase == 0:
-        run(session.ordinary_plan(), epochs)
-        state.next_phase()
-        state.ledger = ledger.mark
-        state.save(folder)
-    if first:
-        validation.wanted, public, epochs = False, public.with_splits({}), 1
-    plan = session.private_plan(public, epochs)
-    run(plan, epochs)
-    if state.epoch < epochs and plan.ledger.found("steps") is None:
-        plan.ledger.charge(
-            nothing(),
-            "stopped early: validation on unrestricted statements stalled",
-            steps=plan.steps_before(state.epoch),
-        )
-    return state, session.model
+    private = settings.private
+    if private is None or not (private.first and len(session.public.train)):
+        plan: Plan = session.plan()
+        run(plan, epochs)
+    else:
+        if state.phase == 0:
+            run(session.ordinary_plan(), epochs)
+            state.next_phase()
+            assert session.ledger is not None
+            assert session.folder is not None
+            state.ledger = session.ledger.mark
+            state.save(session.folder)
+        validation.wanted, epochs = False, 1
+        plan = session.private_plan(alone=True)
+        run(plan, epochs)
+    if state.epoch < epochs:
+        plan.end(state.epoch, "stopped early: validation on unrestricted statements stalled")
 
 
-def _silence(state: TrainingState, graph: Graph, config: TrainConfig) -> None:
+def _silence(state: TrainingState, graph: Graph, *, reciprocal: bool) -> None:
     """Relations that unrestricted statements never speak of start at zero: until they are learnt, the prior decides."""
     unknown = unknown_relations(graph)
-    if config.reciprocal:
+    if reciprocal:
         unknown = np.concatenate([unknown, unknown + len(graph.relations)])
     if not graph.secret("train").all():  # public; else nothing would be learnt from zeros on both sides
         for p in (state.parameters, state.average):
             if p is not None:
                 p.relations[torch.from_numpy(unknown)] = 0
+
+
+def _relation_rows(graph: Graph, tables: str, *, reciprocal: bool) -> torch.Tensor:
+    """The relation rows private steps move: those a confidential statement can be about, by the marking's rules.
+
+    Where only relations are private, those that unrestricted statements teach already are left to them. Both are public.
+    """
+    possible = np.flatnonzero(may_be_confidential(graph))
+    unknown = unknown_relations(graph)
+    if tables == "relations" and len(unknown):
+        possible = unknown
+    both = (possible, possible + len(graph.relations)) if reciprocal else (possible,)
+    return torch.from_numpy(np.concatenate(both))

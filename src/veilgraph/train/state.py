@@ -3,23 +3,25 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, fields
 from pathlib import Path
 
 from torch import Tensor
 
-from veilgraph.config import TrainConfig
+from veilgraph.config import Settled
 from veilgraph.errors import RunError
 from veilgraph.files import read_tensors, write_tensors
+from veilgraph.layout import CHECKPOINT
 from veilgraph.load.graph import Graph
 from veilgraph.models.base import Model
 from veilgraph.models.parameters import Parameters
 from veilgraph.models.text.rows import PREFIX as TEXT
 from veilgraph.rng import Streams
 from veilgraph.train import optim
+from veilgraph.train.rows.base import Rows
+from veilgraph.train.tasks.base import Task
 
-CHECKPOINT = "checkpoint.safetensors"
+TENSORS = ("parameters", "optimisers", "best", "average")
 
 
 @dataclass
@@ -43,50 +45,33 @@ class TrainingState:
     phase: int = 0  # 1: private steps after unrestricted ones
     ledger: str = ""  # what was on the ledger (see Ledger.mark), in a private training
     round: int = 0  # the last round of a federation that was trained
-    numbers: tuple[str, ...] = field(
-        default=(
-            "averaged",
-            "epoch",
-            "step",
-            "loss",
-            "steps",
-            "best_mrr",
-            "stalled",
-            "rate_factor",
-            "seconds",
-            "finished",
-            "phase",
-            "ledger",
-            "round",
-        ),
-        repr=False,
-    )
+
+    @property
+    def numbers(self) -> list[str]:
+        """The fields that are plain values: all that a checkpoint holds beside tensors."""
+        return [one.name for one in fields(self) if one.name not in TENSORS]
 
     @classmethod
     def fresh(
         cls,
         graph: Graph,
         model: Model,
-        config: TrainConfig,
+        settings: Settled,
         streams: Streams,
-        private: str | None = None,
-        more: Mapping[str, Tensor] | None = None,
+        rows: Rows | None = None,
+        task: Task | None = None,
     ) -> TrainingState:
-        """The state before the first step; ``private`` names the optimiser of private steps, ``more`` are weights beside the model's."""
+        """The state before the first step, with the weights that rows and task start from."""
         rng = streams.numpy("init")
-        relations = len(graph.relations) * (2 if config.reciprocal else 1)
+        relations = len(graph.relations) * (2 if settings.scorer.reciprocal else 1)
         p = Parameters(*model.initialise(len(graph.entities), relations, rng), model.weights(rng))
-        if config.encoder is not None:
-            from veilgraph.train.encoder import encoder_weights
-
-            p.weights |= encoder_weights(graph, model, config, rng)
-        p.weights |= more or {}
-        optimisers = {
-            name: optim.create(config.optimiser or "adagrad", table) for name, table in tables(p).items()
-        }
+        p.weights |= rows.start(rng, streams) if rows is not None else {}
+        p.weights |= task.start(model.entity_width, rng) if task is not None else {}
+        chosen, private = settings.steps.optimiser, settings.private
+        optimisers = {name: optim.create(chosen, table) for name, table in tables(p).items()}
         if private is not None:
-            optimisers |= {f"private.{k}": optim.create(private, t) for k, t in tables(p).items()}
-        return cls(p, optimisers, average=copy(p) if config.averaging else None)
+            optimisers |= {f"private.{k}": optim.create(private.optimiser, t) for k, t in tables(p).items()}
+        return cls(p, optimisers, average=copy(p) if settings.steps.averaging else None)
 
     @property
     def current(self) -> Parameters:

@@ -11,14 +11,15 @@ import numpy as np
 from veilgraph.attack.attribute import REGIMES, attack, scene
 from veilgraph.attack.attribute.knowledge import Knowledge
 from veilgraph.load.graph import Graph
+from veilgraph.pictures import lines
 from veilgraph.recommend.offers import Offers
-from veilgraph.report.page import lines
-from veilgraph.runs import Run
+from veilgraph.run.run import Run
 from veilgraph.sanitise import epsilon, sanitisers
 from veilgraph.sanitise.people import Attribute
 
 STRENGTHS: Mapping[bool, Mapping[str, tuple[str, ...]]] = {
     True: {
+        "the same for everybody": ("everybody",),
         "random": tuple(f"random:keep={keep}" for keep in (9, 7, 5, 3, 0)),
         "shuffled, then random": tuple(f"shuffle,random:keep={keep}" for keep in (10, 7, 5, 3)),
         "popular": tuple(f"popular:keep={keep}" for keep in (9, 7, 5, 3)),
@@ -29,6 +30,7 @@ STRENGTHS: Mapping[bool, Mapping[str, tuple[str, ...]]] = {
         ),
     },
     False: {
+        "the same for everybody": ("everybody",),
         "random": tuple(f"random:keep={keep}" for keep in (9, 8, 7, 5, 3, 0)),
         "shuffled, then random": tuple(f"shuffle,random:keep={keep}" for keep in (10, 7, 5, 3)),
         "popular": tuple(f"popular:keep={keep}" for keep in (9, 7, 5, 3)),

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import sparse
 
-from veilgraph.errors import UsageError
+from veilgraph.errors import ConfigError
 from veilgraph.load.graph import Graph
 from veilgraph.recommend.offers import Offers
 
@@ -38,7 +38,7 @@ def knowledge_of(graph: Graph, offers: Offers, but: tuple[str, ...], knowledge: 
     """Lists only; also what is public about items; also what else (``but`` the secret) is known about people; also what
     they have."""
     if knowledge not in KNOWLEDGE:
-        raise UsageError(f"knowledge is one of {', '.join(KNOWLEDGE)}; found {knowledge!r}.")
+        raise ConfigError(f"knowledge is one of {', '.join(KNOWLEDGE)}; found {knowledge!r}.")
     level = KNOWLEDGE.index(knowledge)
     about_items = _facts(graph, offers.items, ()) if level >= 1 else _nothing(offers.items)
     people = [_nothing(offers.users)]

@@ -7,14 +7,15 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from veilgraph.account.events import Event
+from veilgraph.account.prices import Asked, Counting
 from veilgraph.attack.audit.steps import MOST, PRECISION, Measured
 from veilgraph.attack.audit.trials import FEWEST, Trials
 from veilgraph.load import Graph
 from veilgraph.mark import may_be_confidential, unrestricted
+from veilgraph.train.private.count_roles import weights
 from veilgraph.train.private.gauss import source
-from veilgraph.train.private.marginals import Counting, release
-from veilgraph.train.private.measure import Asked, Meter, watched
-from veilgraph.train.private.roles import weights
+from veilgraph.train.private.marginals import release
+from veilgraph.train.private.measure import Meter, watched
 from veilgraph.train.private.sample import Token
 
 

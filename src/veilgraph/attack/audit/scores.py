@@ -16,8 +16,9 @@ from veilgraph.attack.standing import CHUNK, standing
 from veilgraph.models.base import Model
 from veilgraph.models.parameters import Parameters
 from veilgraph.train import negatives
-from veilgraph.train.gradients import Objective, TripleBatch
-from veilgraph.train.private.clip import Clip
+from veilgraph.train.batches import TripleBatch
+from veilgraph.train.gradients import Objective
+from veilgraph.train.private.clip import Clip, How
 from veilgraph.train.private.sums import clipped_sum
 
 
@@ -51,7 +52,7 @@ def _gradient(model: Model, p: Parameters, statements: torch.Tensor, objective: 
     for begin in range(0, len(statements), CHUNK):
         part = statements[begin : begin + CHUNK]
         wrong = torch.from_numpy(negatives.draw_two_sides(drawing, 1, 64, len(p.entities)))
-        rows = clipped_sum(model, p, TripleBatch(part, wrong), None, objective, Clip(1.0)).entities
+        rows = clipped_sum(How(model, objective, Clip(1.0)), p, TripleBatch(part, wrong), None).entities
         assert rows is not None
         assert rows.ids is not None
         table.index_add_(0, rows.ids, rows.values.float())

@@ -22,7 +22,7 @@ from veilgraph.attack.audit.trials import FEWEST, Trials
 from veilgraph.models.parameters import Parameters
 from veilgraph.train.optim import SGD, Optimiser
 from veilgraph.train.private.clip import NOWHERE
-from veilgraph.train.private.plan import PrivatePlan, PrivateStep, step_event
+from veilgraph.train.private.plan import PrivatePlan, PrivateStep
 from veilgraph.train.private.sample import Drawn, PoissonSampler
 
 PRECISION = 0.02  # of the noise, which the number of steps follows from
@@ -97,7 +97,7 @@ class Stage:
     """The canaries' clipped gradients on chosen tables."""
 
     def __init__(self, plan: PrivatePlan, p: Parameters, statements: np.ndarray, table: str) -> None:
-        self.plan, self.wrong, self.table = plan, plan.negatives(PLACE.number), table
+        self.plan, self.wrong, self.table = plan, plan.confidential.negatives(PLACE.number), table
         relations = len(p.relations) // 2 if plan.objective.reciprocal else len(p.relations)
         both = statements[:, :, 1:2].astype(np.int64)
         if self.table == "entities":
@@ -163,7 +163,9 @@ class Stage:
         if self.table == "relations":
             self.base = torch.zeros(len(self.p.relations), self.own.shape[2], dtype=torch.float64)
             real = self.ids >= 0
-            self.base.index_add_(0, self.ids[real], self.own[real] * (self.plan.sampler.rate * chance))
+            self.base.index_add_(
+                0, self.ids[real], self.own[real] * (self.plan.confidential.sampler.rate * chance)
+            )
 
     def score(self, ids: Tensor | None, noisy: Tensor) -> tuple[np.ndarray, np.ndarray]:
         """Along each canary's gradient, in units of the noise there should be; and which canaries' rows moved."""
@@ -192,15 +194,15 @@ def measure_steps(
         if moves
     ]
     best: Measured | None = None
-    sampler = plan.sampler
+    sampler = plan.confidential.sampler
     for table in tables:
-        plan.sampler = sampler
+        plan.confidential.sampler = sampler
         for found in _measured(plan, Stage(plan, p, statements, table), statements, error / len(tables)):
             if not isinstance(found, Measured):
                 yield found
             elif best is None or found.mu > best.mu:
                 best = found
-    plan.sampler = sampler
+    plan.confidential.sampler = sampler
     assert best is not None
     yield [best]
 
@@ -214,22 +216,26 @@ def _measured(
     chance = stage.chance(sigma * clip)
     stage.expect(chance)
     sampler = Coins(
-        plan.sampler, _canary_of(plan, statements), len(statements), chance, alone=stage.table == "relations"
+        plan.confidential.sampler,
+        _canary_of(plan, statements),
+        len(statements),
+        chance,
+        alone=stage.table == "relations",
     )
-    plan.sampler = sampler  # type: ignore[assignment]
+    plan.confidential.sampler = sampler  # type: ignore[assignment]
     seen = max(1.0, 2 * usable.sum() * sampler.real.rate * sampler.chance)
     count = int(np.clip(6.25 * sigma**2 / PRECISION**2 / seen, FEWEST, MOST))
-    plan.meter.paid(repeated(count, step_event(plan.config, plan.terms)))
+    plan.meter.paid(repeated(count, plan.promise.step()))
     trials = Trials({"sums": (0.5 / sigma, 1 + 1 / sigma), "rows": (0.5,)})
-    recorders = {f"private.{own}": Recorder() for own in plan.moved.values()}
+    recorders = {f"private.{own}": Recorder() for own in plan.rows.moved.values()}
     tables = {
         name: (getattr(stage.p, name), getattr(stage.p, name).clone()) for name in ("entities", "relations")
     }
     drawn = 0
     for number in range(count):
         plan.take(stage.p, recorders, PLACE, 1.0)  # type: ignore[arg-type]
-        plan.mechanism.flush(stage.p)
-        rows, moved = recorders[f"private.{plan.moved[stage.table]}"].take()
+        plan.mechanism.flush(plan.rows.tables(stage.p))
+        rows, moved = recorders[f"private.{plan.rows.moved[stage.table]}"].take()
         for recorder in recorders.values():
             recorder.take()
         if moved is None:  # moved late, and by itself
@@ -265,8 +271,8 @@ def _canary_of(plan: PrivatePlan, statements: np.ndarray) -> np.ndarray:
     """For each of the plan's statements the canary it is of, or -1: canaries' heads are nobody else's."""
     heads = statements[:, 0, 0]
     order = np.argsort(heads)
-    place = np.minimum(np.searchsorted(heads[order], plan.statements[:, 0]), len(heads) - 1)
-    return np.where(heads[order][place] == plan.statements[:, 0], order[place], -1)
+    place = np.minimum(np.searchsorted(heads[order], plan.confidential.statements[:, 0]), len(heads) - 1)
+    return np.where(heads[order][place] == plan.confidential.statements[:, 0], order[place], -1)
 
 
 def _first_only(ids: np.ndarray) -> np.ndarray:

@@ -11,14 +11,15 @@ from veilgraph import models
 from veilgraph.attack.audit.bound import best_guess, power
 from veilgraph.attack.audit.canaries import Canaries, plant
 from veilgraph.attack.audit.scores import canary_scores
+from veilgraph.config import settle
 from veilgraph.load import Graph
 from veilgraph.mark import unrestricted
 from veilgraph.rng import Streams
-from veilgraph.runs import DELTA, Run
+from veilgraph.run.run import Run
 from veilgraph.train import train
 from veilgraph.train.loop import Listener
-from veilgraph.train.plan import objective_of
 from veilgraph.train.state import TrainingState
+from veilgraph.train.tasks.links import objective_of
 
 HARDLY = 50.0  # ε
 PASSES = 20  # over unrestricted statements: they are public, no promise is about them, and more of them hide no canary
@@ -51,13 +52,13 @@ def audit_vectors(
 
 def _judge(run: Run, planted: Canaries, claim: float | None) -> dict[str, Any]:
     config, graph, included = run.config, planted.graph, planted.included
-    model = models.create(config.model, config.dimension or 1, norm=config.norm)
+    model = models.scorer_of(config)
     model.relation_scale = run.model.relation_scale
-    start = TrainingState.fresh(graph, model, config, Streams(config.seed)).parameters
+    start = TrainingState.fresh(graph, model, settle(config), Streams(config.seed)).parameters
     scores = canary_scores(
-        model, start, run.parameters, planted.statements, objective_of(config, len(graph.entities))
+        model, start, run.parameters, planted.statements, objective_of(settle(config), len(graph.entities))
     )
-    delta = config.delta or DELTA
+    delta = run.delta
     best = best_guess(scores, included, delta)
     claimed = claim if claim is not None else run.epsilon
     if claimed is None:  # as published: held against the ε it asked for

@@ -11,15 +11,13 @@ import numpy as np
 
 from veilgraph.account.epsilon import spent
 from veilgraph.account.events import Event, gaussian, repeated, sampled
+from veilgraph.account.promise import Promise
 from veilgraph.attack.audit.canaries import plant
 from veilgraph.attack.audit.counts import measure_counts
 from veilgraph.attack.audit.steps import Measured, measure_steps
 from veilgraph.errors import UsageError
 from veilgraph.load import Graph
-from veilgraph.runs import DELTA
 from veilgraph.train import begin
-from veilgraph.train.private.marginals import counting_of
-from veilgraph.train.private.stages import Stages
 from veilgraph.train.session import Session
 
 ERROR = 0.05
@@ -49,25 +47,25 @@ def audit_steps(
     session = Session.open(
         planted.graph, run.config.with_values(**PLAIN), run.folder, units
     )  # (counts are drawn here)
-    config, delta = run.config, run.config.delta or DELTA
-    plan = session.private_plan(session.public.with_splits({}), 1)
-    plan.pay_epochs(0, 1)
+    promise = Promise.of(run.config.as_dict(), run.facts)
+    config, delta = run.config, promise.delta
+    plan = session.private_plan(alone=True)
+    plan.pay(0, 1)
     claimed = claim if claim is not None else (run.epsilon if run.epsilon is not None else config.epsilon)
-    with_counts = config.prior == "marginals"
-    counting = counting_of(planted.graph, units)
+    with_counts = promise.counts
     steps: Measured | None = None
     counts: list[Measured] = []
-    if config.private_steps:
+    if promise.steps:
         given = measure_steps(
             plan, session.state.parameters, planted.statements, ERROR / (2 if with_counts else 1)
         )
         steps = _watched(given, "steps", tell)[0]
-    if with_counts and counting.whole:
+    if with_counts and promise.counting.whole:
         again = plant(graph, canaries, np.random.Generator(np.random.SFC64()), chance=1.0, alike=True)
-        own = replace(counting, entities=len(again.graph.entities))
+        own = replace(promise.counting, entities=len(again.graph.entities))
         error = ERROR / (2 if steps is not None else 1)
         given = measure_counts(
-            again.graph, again.statements, own, config.prior_noise or 1.0, plan.meter, error
+            again.graph, again.statements, own, promise.prior_noise or 1.0, plan.meter, error
         )
         counts = _watched(given, "releases of counts", tell)
 
@@ -80,7 +78,7 @@ def audit_steps(
         if of_steps and rate:
             events += [
                 repeated(times, sampled(rate, gaussian(factor / min(of_steps, HIGHEST))))
-                for times, factor in Stages.of(config).parts(0, config.private_steps or 0)
+                for times, factor in promise.stages.parts(0, promise.steps)
             ]
         return spent(events, delta).epsilon if events else 0.0
 

@@ -7,11 +7,11 @@ victim's is: those that were learnt point the same way, the others anywhere. Not
 from __future__ import annotations
 
 import numpy as np
+import torch
 
 from veilgraph.attack.federated.places import link
 from veilgraph.models.base import Model
 
-LINKED = ("transe", "rotate", "distmult", "complex")  # models whose relations' rows lead as ``link`` does
 STEPS = 5  # times that targets are weighed by how well they agreed before
 TRUST = 0.3  # what the attacker's own row of a relation counts for beside one target
 SHARP = 3.0  # how much more a target counts that agreed a standard deviation better
@@ -27,8 +27,9 @@ def agreement(
     """
     shown = _unit(link(model, head, tail))
     start = np.zeros(1)
-    if own is not None and model.name in LINKED:
-        start = TRUST * _unit(_as_link(model, own))
+    led = None if own is None else model.leads(torch.from_numpy(np.asarray(own, np.float64)))
+    if led is not None:
+        start = TRUST * _unit(led.numpy())
     place = np.unique(kinds, return_inverse=True)[1]
     weight = np.ones(len(shown))
     found = np.zeros(len(shown))
@@ -43,13 +44,6 @@ def agreement(
 def standard(score: np.ndarray) -> np.ndarray:
     """In standard deviations."""
     return np.asarray(score / max(float(score.std()), 1e-12))
-
-
-def _as_link(model: Model, relations: np.ndarray) -> np.ndarray:
-    """Rows of relations as what they would lead by."""
-    if model.name == "rotate":
-        return np.concatenate([np.cos(relations), np.sin(relations)], 1)
-    return np.asarray(relations, np.float64)
 
 
 def _unit(rows: np.ndarray) -> np.ndarray:

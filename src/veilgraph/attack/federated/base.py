@@ -13,11 +13,12 @@ import numpy as np
 import torch
 
 from veilgraph.attack.federated.agreement import agreement, standard
+from veilgraph.attack.federated.places import says_how_it_links
 from veilgraph.attack.federated.targets import Targets
 from veilgraph.federate.strategies.base import Strategy
 from veilgraph.files import read_arrays
 from veilgraph.models.base import GenericModel, Model
-from veilgraph.runs import Run
+from veilgraph.run.run import Run
 
 IDLE = "idle.json"  # in a transcript: clients that send nothing
 
@@ -115,6 +116,8 @@ class Scene:
     def agreement(self, rows: Three, *, own: bool = True) -> np.ndarray:
         """``[n]`` how well each target agrees with the others of its relation; ``own``: the rows of relations are asked too."""
         relation = rows.relation if own else None
+        if not says_how_it_links(self.model):
+            return np.zeros(len(rows.head))  # (a score that is alike for all is not counted)
         return agreement(self.model, rows.head, rows.tail, self.relations, relation)
 
     def together(self, rows: Three) -> dict[str, np.ndarray]:

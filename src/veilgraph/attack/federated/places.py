@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
+import torch
 
+from veilgraph.errors import InputError
 from veilgraph.models.base import Model
 
 FEWEST = 3  # true statements that a relation's place is taken from
@@ -33,15 +35,24 @@ def distances(model: Model, known: Pair, kinds: np.ndarray, asked: Pair, wanted:
 
 
 def link(model: Model, head: np.ndarray, tail: np.ndarray) -> np.ndarray:
-    """``[n, width]`` what leads from head to tail: a difference; a turn where rows are complex numbers of a rotation; a product where
-    the score is one."""
-    if model.name == "distmult":
-        return np.asarray(head * tail, np.float64)
-    if model.name in ("rotate", "complex"):
-        half = head.shape[1] // 2
-        start, end = (rows[:, :half] + 1j * rows[:, half:] for rows in (head, tail))
-        turned = end * start.conj()
-        if model.name == "rotate":
-            turned = np.exp(1j * np.angle(turned))
-        return np.concatenate([turned.real, turned.imag], 1).astype(np.float64)
-    return np.asarray(tail - head, np.float64)
+    """``[n, v]`` what leads from heads to tails, as the scorer says; an attack asks first whether it says anything (``blind``)."""
+    found = model.link(*(torch.from_numpy(np.asarray(rows, np.float64)) for rows in (head, tail)))
+    if found is None:
+        raise UnknownLink(model.name)
+    return np.asarray(found.numpy(), np.float64)
+
+
+def says_how_it_links(model: Model) -> bool:
+    """Whether a scorer says what leads from heads to tails."""
+    nobody = torch.zeros(1, model.entity_width, dtype=torch.float64)
+    return model.link(nobody, nobody) is not None
+
+
+class UnknownLink(InputError):
+    """A scorer that does not say what leads from heads to tails."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(
+            f"{name} does not say what leads from heads to tails (Model.link), and an attack that guessed it would look weak, and the "
+            "model safe. Write the scorer's link, a line or two."
+        )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from veilgraph.attack.federated.base import Attack, Scene, Three
-from veilgraph.attack.federated.places import Pair, distances
+from veilgraph.attack.federated.places import Pair, distances, says_how_it_links
 
 
 class Server(Attack):
@@ -20,11 +20,13 @@ class Server(Attack):
     sees = "server"
 
     def blind(self, scene: Scene) -> str | None:
-        return (
-            None
-            if scene.strategy.shares_entities
-            else "the server sees no entity's row, and has none of its own to score a statement with"
-        )
+        if not scene.strategy.shares_entities:
+            return "the server sees no entity's row, and has none of its own to score a statement with"
+        if not says_how_it_links(scene.model):
+            return (
+                f"{scene.model.name} does not say what leads from heads to tails, so nobody can compare rows"
+            )
+        return None
 
     def scores(self, scene: Scene, number: int) -> dict[str, np.ndarray] | None:
         found = scene.seen("server", number)

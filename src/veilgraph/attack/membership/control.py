@@ -9,13 +9,14 @@ from pathlib import Path
 from typing import Any
 
 from veilgraph import models
-from veilgraph.config import PRIVACY, TrainConfig
+from veilgraph.config import TrainConfig, settle
+from veilgraph.config.asked import PRIVACY
 from veilgraph.load import Graph
 from veilgraph.mark import mark, unrestricted
 from veilgraph.models.base import Model
 from veilgraph.models.parameters import Parameters
 from veilgraph.rng import Streams
-from veilgraph.runs import Run
+from veilgraph.run.run import Run
 from veilgraph.train import train
 from veilgraph.train.loop import Listener
 from veilgraph.train.state import TrainingState
@@ -34,11 +35,11 @@ def control(run: Run, graph: Graph, folder: Path, listener: Listener | None = No
     settings = ordinary(run.config)
     if not len(unrestricted(graph).train):
         config = TrainConfig.of(settings)
-        model = models.create(config.model, config.dimension or 1, norm=config.norm)
+        model = models.scorer_of(config)
         model.prepare(graph.train[:0], len(graph.relations))
         return (
             model,
-            TrainingState.fresh(graph, model, config, Streams(config.seed)).parameters,
+            TrainingState.fresh(graph, model, settle(config), Streams(config.seed)).parameters,
             bool(config.reciprocal),
         )
     found = train(graph, out=folder / "control", listener=listener, drop_confidential=True, **settings)

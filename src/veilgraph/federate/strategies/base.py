@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 from torch import Tensor
 
-from veilgraph import models
+from veilgraph import models, registry
 from veilgraph.models.parameters import Parameters
 
 if TYPE_CHECKING:
@@ -37,6 +37,12 @@ class Strategy(ABC):
 
     def first_rows(self, config: TrainConfig, count: int, rng: np.random.Generator) -> np.ndarray:
         """Where so many rows start."""
-        model = models.create(config.model, config.dimension or 1, norm=config.norm)
+        model = models.scorer_of(config)
         drawn = model.initialise(*((count, 1) if self.shares_entities else (1, count)), rng)
         return np.asarray(drawn[0 if self.shares_entities else 1].numpy(), np.float32)
+
+
+def strategy(name: str) -> Strategy:
+    """The one of that name."""
+    found: Strategy = registry.find("strategies", name)()
+    return found

@@ -11,9 +11,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 from torch import Tensor
 
+from veilgraph.config import settle
 from veilgraph.errors import ConfigError
 from veilgraph.federate.strategies.base import Strategy
 from veilgraph.models.parameters import Parameters
+from veilgraph.train.rows.graph import BASES
 
 if TYPE_CHECKING:
     from veilgraph.config import TrainConfig
@@ -34,15 +36,14 @@ class FedKEGCN(Strategy):
             )
 
     def names(self, graph: Graph, config: TrainConfig) -> list[str]:
-        count = 2 * (config.encoder_layers or 1) * (config.encoder_bases or 0)
+        encoder = settle(config).encoder
+        count = 2 * encoder.layers * encoder.bases if encoder is not None else 0
         return [f"basis {number}" for number in range(count)]
 
     def table(self, p: Parameters) -> Tensor:
-        from veilgraph.train.encoder import BASES
-
         return p.weights[BASES]
 
     def first_rows(self, config: TrainConfig, count: int, rng: np.random.Generator) -> np.ndarray:
-        width = config.dimension or 1
+        width = settle(config).scorer.dimension
         bound = (3 / width) ** 0.5
         return rng.uniform(-bound, bound, (count, width * width)).astype(np.float32)

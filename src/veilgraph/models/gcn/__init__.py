@@ -7,7 +7,7 @@ layer     one convolution · network: several, and the recipes that make it a pu
 from __future__ import annotations
 
 from veilgraph.models.gcn.edges import Edges
-from veilgraph.models.gcn.network import RECIPES, Network, Recipe
+from veilgraph.models.gcn.network import Network, Recipe, recipe_of
 from veilgraph.models.gcn.scores import SCORES, Score, score
 
-__all__ = ["RECIPES", "SCORES", "Edges", "Network", "Recipe", "Score", "score"]
+__all__ = ["SCORES", "Edges", "Network", "Recipe", "Score", "recipe_of", "score"]

@@ -13,7 +13,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from veilgraph.models import kernels
+from veilgraph.models import score_kernels
 
 if TYPE_CHECKING:
     from veilgraph.models.gcn.neighbours import Neighbours
@@ -83,7 +83,7 @@ class Incidence:
 def sum_rows(table: Tensor, order: np.ndarray, starts: np.ndarray) -> Tensor:
     """``[len(starts) − 1, d]``: the sum of the rows ``order[starts[u] : starts[u + 1]]``, for each u."""
     out = torch.empty(len(starts) - 1, table.shape[1], dtype=table.dtype)
-    kernels.sum_rows(table.detach().contiguous().numpy(), order, starts, out.numpy())
+    score_kernels.sum_rows(table.detach().contiguous().numpy(), order, starts, out.numpy())
     return out
 
 

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
+from typing import ClassVar
 
 import torch
 from torch import Tensor, nn
 
+from veilgraph import registry
 from veilgraph.models.gcn.edges import Edges
 from veilgraph.models.gcn.layer import BASES, PER_RELATION, SCALED, SHARED, Convolution
 from veilgraph.models.gcn.scores import score
@@ -31,12 +33,45 @@ class Recipe:
         return replace(self, weights=BASES, bases=count) if count else self
 
 
-RECIPES = {
-    "kegcn": Recipe(),
-    "rgcn": Recipe("dot", PER_RELATION, uses_relations=False),
-    "wgcn": Recipe("dot", SCALED, uses_relations=False),
-    "compgcn": Recipe("subtraction", moves_relations=False),
-}
+class Published:
+    """A network that was published, by its name."""
+
+    name: ClassVar[str]
+    recipe: ClassVar[Recipe]
+
+
+class KEGCN(Published):
+    """Messages are gradients of a triple score, with respect to the node and to the relation (Yu et al. 2021)."""
+
+    name = "kegcn"
+    recipe = Recipe()
+
+
+class RGCN(Published):
+    """A matrix for each relation (Schlichtkrull et al. 2018)."""
+
+    name = "rgcn"
+    recipe = Recipe("dot", PER_RELATION, uses_relations=False)
+
+
+class WGCN(Published):
+    """A number for each relation (Shang et al. 2019)."""
+
+    name = "wgcn"
+    recipe = Recipe("dot", SCALED, uses_relations=False)
+
+
+class CompGCN(Published):
+    """Nodes and relations composed before they are sent (Vashishth et al. 2020)."""
+
+    name = "compgcn"
+    recipe = Recipe("subtraction", moves_relations=False)
+
+
+def recipe_of(name: str) -> Recipe:
+    """The recipe of a published network."""
+    found: Recipe = registry.find("convolutions", name).recipe
+    return found
 
 
 class Network(nn.Module):

@@ -9,10 +9,14 @@ Both compare ``[n, rows, columns]`` matrices pair by pair and are means over the
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Callable
+from typing import ClassVar
 
 import torch
 from torch import Tensor
+
+from veilgraph import registry
 
 ROUNDS = 100
 
@@ -54,4 +58,38 @@ def _squares(a: Tensor, b: Tensor) -> Tensor:
     )
 
 
-TRANSPORTS: dict[str, Callable[[Tensor, Tensor], Tensor]] = {"sorted": by_sorting, "sinkhorn": by_sinkhorn}
+class Transport(ABC):
+    """A distance between two clouds of matrices."""
+
+    name: ClassVar[str]
+
+    @staticmethod
+    @abstractmethod
+    def distance(a: Tensor, b: Tensor) -> Tensor:
+        """The mean over pairs of matrices, differentiable."""
+
+
+class Sorted(Transport):
+    """Numbers of a matrix as a distribution on a line."""
+
+    name = "sorted"
+
+    @staticmethod
+    def distance(a: Tensor, b: Tensor) -> Tensor:
+        return by_sorting(a, b)
+
+
+class Sinkhorn(Transport):
+    """Rows of a matrix as points."""
+
+    name = "sinkhorn"
+
+    @staticmethod
+    def distance(a: Tensor, b: Tensor) -> Tensor:
+        return by_sinkhorn(a, b)
+
+
+def transport(name: str) -> Callable[[Tensor, Tensor], Tensor]:
+    """The distance of that name."""
+    found: Callable[[Tensor, Tensor], Tensor] = registry.find("transports", name).distance
+    return found

@@ -6,26 +6,7 @@ encoders   one file each: how a text becomes numbers · rows: from those numbers
 
 from __future__ import annotations
 
-import functools
-
-from veilgraph.discover import discover
-from veilgraph.errors import UnknownNameError
-from veilgraph.models.text import encoders
+from veilgraph.models.text.encoder import encoder
 from veilgraph.models.text.encoders.base import TextEncoder
 
-__all__ = ["TextEncoder", "available", "encoder"]
-
-
-@functools.cache
-def available() -> dict[str, type[TextEncoder]]:
-    """Every encoder of texts by name."""
-    return discover(encoders.__name__, encoders.__path__, TextEncoder)
-
-
-def encoder(name: str, vectors: str | None = None) -> TextEncoder:
-    """The encoder of that name, on vectors from that source (its own usual one, if none is named)."""
-    if name not in available():
-        raise UnknownNameError(
-            "text encoder", name, available(), hint=f"There are: {', '.join(available())}."
-        )
-    return available()[name](vectors)
+__all__ = ["TextEncoder", "encoder"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -10,10 +11,11 @@ import torch
 from torch import Tensor
 
 from veilgraph.models.base import Model
-from veilgraph.train.gradients import Objective, Rows, TripleBatch
+from veilgraph.train.batches import TripleBatch
+from veilgraph.train.gradients import Objective, RowGradient
 from veilgraph.train.optim import merge
-from veilgraph.train.private import kernels
-from veilgraph.train.private.kernels import SLACK
+from veilgraph.train.private import clip_kernels
+from veilgraph.train.private.clip_kernels import SLACK
 from veilgraph.train.regularisers import penalty_gradient
 
 
@@ -27,6 +29,14 @@ class Clip:
     rows: Tensor | None = None  # the relation rows confidential statements may be about (public); None: any
 
 
+class How(NamedTuple):
+    """What a unit's gradient is of, and what keeps it small."""
+
+    model: Model
+    objective: Objective
+    clip: Clip
+
+
 class Votes(NamedTuple):
     """How many units have each of these entities: changes by at most ``sensitivity`` (L2) with any unit."""
 
@@ -38,8 +48,8 @@ class Votes(NamedTuple):
 class ClippedSum(NamedTuple):
     """A sum over units that changes by at most ``sensitivity`` (L2, all rows together) with any one of them."""
 
-    entities: Rows | None
-    relations: Rows | None
+    entities: RowGradient | None
+    relations: RowGradient | None
     sensitivity: float
     loss: float  # for the curator: depends on confidential statements without noise
     norms: Tensor  # for the curator, and for tests
@@ -56,7 +66,7 @@ def factors(norms: Tensor, unit: Tensor | None, batch: TripleBatch, clip: Clip) 
 
 def distinct(ids: Tensor) -> tuple[Tensor, Tensor]:
     """The distinct ids, in the order they are first met, and the place of each id among them."""
-    found, place = kernels.distinct(ids.contiguous().numpy())
+    found, place = clip_kernels.distinct(ids.contiguous().numpy())
     return torch.from_numpy(found), torch.from_numpy(place)
 
 
@@ -71,7 +81,9 @@ class Into(NamedTuple):
 NOWHERE = Into()
 
 
-def merged(table: np.ndarray | None, times: float, *parts: tuple[Tensor, Tensor, Tensor | None]) -> Rows:
+def merged(
+    table: np.ndarray | None, times: float, *parts: tuple[Tensor, Tensor, Tensor | None]
+) -> RowGradient:
     """The sum of rows with equal ids, each row times its factor (None: 1): on its own, or added to a table.
 
     Rows of factor 0 are not read. In float64: in float32 one unit more would change how all later ones are rounded.
@@ -83,7 +95,7 @@ def merged(table: np.ndarray | None, times: float, *parts: tuple[Tensor, Tensor,
     else:
         found, place = None, ids
     for own, rows, factor in parts:
-        kernels.add_scaled(
+        clip_kernels.add_scaled(
             table,
             place[start : start + len(own)].numpy(),
             rows.contiguous().numpy(),
@@ -92,7 +104,7 @@ def merged(table: np.ndarray | None, times: float, *parts: tuple[Tensor, Tensor,
             torch.get_num_threads(),
         )
         start += len(own)
-    return Rows(found, torch.from_numpy(table))
+    return RowGradient(found, torch.from_numpy(table))
 
 
 def squares(rows: Tensor) -> Tensor:
@@ -111,3 +123,12 @@ def add_merged(total: Tensor, unit: Tensor, ids: Tensor, rows: Tensor) -> None:
     width = int(ids.max()) + 1 if len(ids) else 1
     keys, summed = merge(unit * width + ids, rows)
     total.index_add_(0, keys // width, squares(summed))
+
+
+def votes_of(statements: Tensor, owner: Tensor, entities: int, per_unit: int) -> Votes:
+    """The entities of the units' own statements, and how many units have each: a unit has at most 2·m, one vote each."""
+    pairs = torch.unique(
+        torch.cat([owner * entities + statements[:, 0], owner * entities + statements[:, 2]])
+    )
+    ids, counts = torch.unique(pairs % entities, return_counts=True)
+    return Votes(ids, counts, math.sqrt(2 * per_unit))

@@ -20,78 +20,24 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import numpy as np
 import torch
 
-from veilgraph.account.events import Event, gaussian
+from veilgraph.account.prices import MOST_ROLES, Asked, Counting, Shares
 from veilgraph.load.graph import Graph
 from veilgraph.mark import may_be_confidential
 from veilgraph.mark.units import capped, units
 from veilgraph.models.prior import Prior
-from veilgraph.train.private.measure import Asked, Gauss, Meter, rounded
-from veilgraph.train.private.roles import Roles, weights
+from veilgraph.train.private.count_roles import Roles, weights
+from veilgraph.train.private.measure import Gauss, Meter, rounded
 
-WHOLE = 30_000_000  # cells: up to here the table is drawn and kept whole
-MOST_ROLES = 5000  # rows of a table: beyond this many no factor model is made
 STANDS_OUT = 4.0  # deviations of the noise, support included
 SUPPORT = 3.0  # times the factor model's estimate, added to a count before it is compared
 OWN_SHARE = 0.005  # of a cell's own noisy count, where it does not stand out
 ROLE_CAP = 6.0  # deviations: no sum of directions counts for more
 KNOWN_NOISE = 0.1  # of the variance of noisy rows: what the factor model allows rows without noise
 LARGE_CHANCE = 1e-5  # of an empty cell to pass, where the table is not kept whole
-
-
-class Shares(NamedTuple):
-    """The parts of the budget (of 1/σ²) that the releases take."""
-
-    first: float = 1.0
-    weighted: float = 0.0
-    roles: float = 0.0
-
-
-SHARES = (  # where noise is at most so large, compared with the statements of an average entity
-    (0.05, Shares(0.4, 0.48, 0.12)),
-    (0.1, Shares(0.4, 0.4, 0.2)),
-)
-
-
-@dataclass(frozen=True)
-class Counting:
-    """Public facts about a table of counts: what its noise and its cost follow from."""
-
-    units: float  # the noisy number of units
-    per_unit: int
-    entities: int
-    relations: int
-
-    @property
-    def whole(self) -> bool:
-        """Whether the table is drawn and kept whole."""
-        return 2 * self.relations * self.entities <= WHOLE
-
-    def asked(self, multiplier: float, share: float = 1.0) -> Asked:
-        """A release that takes this share of the budget: a unit changes two cells for each of its statements by one."""
-        return Asked(math.sqrt(2) * self.per_unit, multiplier / math.sqrt(share))
-
-    def shares(self, multiplier: float) -> Shares:
-        """How the budget is divided: kinds are worth asking for where an entity has more statements than noise."""
-        noise = self.asked(multiplier).deviation / max(2 * self.units * self.per_unit / self.entities, 1e-9)
-        if not self.whole or 2 * self.relations > MOST_ROLES:
-            return Shares()
-        return next((shares for most, shares in SHARES if noise <= most), Shares())
-
-    def events(self, multiplier: float) -> list[Event]:
-        """The cost of the releases: together as much as one Gaussian of this multiplier."""
-        shares = self.shares(multiplier)
-        return [gaussian(self.asked(multiplier, share).multiplier) for share in shares if share]
-
-
-def counting_of(graph: Graph, count: float) -> Counting:
-    """The facts of a graph with a noisy number of units."""
-    per_unit = graph.marks.per_unit if graph.marks is not None else 1
-    return Counting(count, per_unit, len(graph.entities), len(graph.relations))
 
 
 def release(graph: Graph, public: Graph, counting: Counting, multiplier: float, meter: Meter | None) -> Prior:

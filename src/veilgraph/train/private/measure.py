@@ -12,29 +12,18 @@ import math
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
-from veilgraph.account.events import Event, gaussian, non_private, sampled, together
+from veilgraph.account.events import Event, non_private
 from veilgraph.account.ledger import Ledger
+from veilgraph.account.prices import Asked, price
 from veilgraph.errors import PrivacyError
 from veilgraph.train.private.gauss import Noise
 from veilgraph.train.private.sample import Token
 
 GRID = 2.0**-10  # of the deviation: what is released once is rounded to a power of two about so large
-
-
-class Asked(NamedTuple):
-    """A total that is to be released: what one unit can change it by (L2), and the noise in units of that."""
-
-    sensitivity: float
-    multiplier: float
-
-    @property
-    def deviation(self) -> float:
-        """The standard deviation of the noise on every number of the total."""
-        return self.sensitivity * self.multiplier
 
 
 class Watcher(Protocol):
@@ -144,7 +133,11 @@ class Meter:
         Several Gaussian releases of one batch cost one with 1/σ² = Σ 1/σᵢ². ``also`` is what the step costs beside them;
         ``unsound`` says why a release has no guarantee, whatever its noise.
         """
-        event = event_of(asked, token, also) if unsound is None else non_private(unsound)
+        event = (
+            price(asked, None if token is None else token.rate, also)
+            if unsound is None
+            else non_private(unsound)
+        )
         if token is not None:
             token.spend()
         self._take(event)
@@ -159,7 +152,7 @@ class Meter:
 
         Reads confidential data: the total. Releases: the total with its noise.
         """
-        self.pay(event_of([asked], token), what, **more)
+        self.pay(price([asked], None if token is None else token.rate), what, **more)
         return self.measure(asked, token=token)[0].on(exact)
 
     def _take(self, event: Event) -> None:
@@ -171,13 +164,6 @@ class Meter:
             f"noise was asked for that the ledger does not pay for: {event}. Nothing was drawn. This is a mistake in the program "
             "(a mechanism whose step costs something else than it says), not in the settings: please report it."
         )
-
-
-def event_of(asked: Sequence[Asked], token: Token | None = None, also: Sequence[Event] = ()) -> Event:
-    """What releasing these totals of one batch costs."""
-    joined = gaussian(1 / math.sqrt(sum(one.multiplier**-2 for one in asked)))
-    step = joined if token is None else sampled(token.rate, joined)
-    return together(step, *also) if also else step
 
 
 def rounded(values: np.ndarray, deviation: float) -> np.ndarray:

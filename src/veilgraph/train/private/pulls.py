@@ -15,8 +15,9 @@ from torch import Tensor
 
 from veilgraph.models.base import Model
 from veilgraph.models.parameters import Parameters
-from veilgraph.train.gradients import Objective, TripleBatch, final_scores
-from veilgraph.train.private import kernels
+from veilgraph.train.batches import TripleBatch
+from veilgraph.train.gradients import Objective, final_scores
+from veilgraph.train.private import clip_kernels
 from veilgraph.train.private.clip import penalty
 
 LARGEST = 1e15  # squares of it can be added up in single precision
@@ -73,9 +74,7 @@ def pulls(
     scale = None if model.relation_scale is None else model.relation_scale.index_select(0, relation).repeat(2)
     positive, scores = final_scores(positive, table, scale, p, batch)
     if unit is not None:
-        kernels.hide_unit(
-            scores.numpy(), batch.negatives.numpy(), head_ids.numpy(), tail_ids.numpy(), unit.numpy()
-        )
+        hide_unit(scores, batch, unit)
     value, on_positive, on_negative = objective.loss.coefficients(positive, scores.view(2 * b, k))
     if scale is not None:
         on_positive, on_negative = on_positive * scale, on_negative * scale.unsqueeze(1)
@@ -87,13 +86,19 @@ def pulls(
     leaves = (head, tail, ahead, behind) if objective.reciprocal else (head, tail, ahead)
     on_head, on_tail, *on_relations = torch.autograd.grad(asked, leaves, on_query, materialize_grads=True)
     on_head, on_tail = on_head + on_target[b:], on_tail + on_target[:b]
-    if objective.regulariser_weight:
-        weight = objective.regulariser_weight
+    weight = objective.regulariser_weight
+    if weight:
         on_head += 2 * weight * penalty(model, objective, head)
         on_tail += 2 * weight * penalty(model, objective, tail)
         for rows, pull in zip(leaves[2:], on_relations):
             pull += (2 / len(on_relations)) * weight * penalty(model, objective, rows)
     return Pulls(value, query, broken, on_head, on_tail, on_relations, on_negative, negative_rows, table)
+
+
+def hide_unit(scores: Tensor, batch: TripleBatch, unit: Tensor) -> None:
+    """Negatives that are entities of any statement of the same unit are no wrong answers: their scores become −inf."""
+    head, _, tail = batch.triples.unbind(1)
+    clip_kernels.hide_unit(scores.numpy(), batch.negatives.numpy(), head.numpy(), tail.numpy(), unit.numpy())
 
 
 def rows_of(table: Tensor, ids: Tensor) -> Tensor:

@@ -23,11 +23,10 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from veilgraph.models.base import Model
 from veilgraph.models.parameters import Parameters
-from veilgraph.train.gradients import Objective, TripleBatch
-from veilgraph.train.private import kernels
-from veilgraph.train.private.clip import Clip, ClippedSum, Into, add_merged, factors, merged
+from veilgraph.train.batches import TripleBatch
+from veilgraph.train.private import clip_kernels
+from veilgraph.train.private.clip import Clip, ClippedSum, How, Into, add_merged, factors, merged
 from veilgraph.train.private.pulls import pulls
 
 
@@ -41,16 +40,9 @@ class _Parts(NamedTuple):
     reach: Tensor  # [2b]
 
 
-def separable_sum(
-    model: Model,
-    p: Parameters,
-    batch: TripleBatch,
-    unit: Tensor | None,
-    objective: Objective,
-    clip: Clip,
-    into: Into,
-) -> ClippedSum:
+def separable_sum(how: How, p: Parameters, batch: TripleBatch, unit: Tensor | None, into: Into) -> ClippedSum:
     """As ``clipped_sum``, for a composition and a similarity."""
+    model, objective, clip = how
     head_ids, relation, tail_ids = batch.triples.unbind(1)
     b, found = len(head_ids), pulls(model, p, batch, unit, objective)
     backward = relation + len(p.relations) // 2 if objective.reciprocal else relation
@@ -85,7 +77,7 @@ def _clip_statements(
     head_ids, _, tail_ids = batch.triples.unbind(1)
     b = len(head_ids)
     norms, factor = torch.empty(b), torch.ones(b) if batch.weight is None else (batch.weight > 0).float()
-    kernels.clip_statements(
+    clip_kernels.clip_statements(
         parts.head.numpy(),
         parts.tail.numpy(),
         (head_ids == tail_ids).numpy(),

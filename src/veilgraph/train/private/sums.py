@@ -7,11 +7,12 @@ import math
 import torch
 from torch import Tensor
 
-from veilgraph.models.base import GenericModel, Model
+from veilgraph.models.base import GenericModel
 from veilgraph.models.parameters import Parameters
-from veilgraph.train.gradients import Objective, Rows, TripleBatch
+from veilgraph.train.batches import TripleBatch
+from veilgraph.train.gradients import RowGradient
 from veilgraph.train.optim import merge
-from veilgraph.train.private.clip import NOWHERE, Clip, ClippedSum, Into
+from veilgraph.train.private.clip import NOWHERE, ClippedSum, How, Into
 from veilgraph.train.private.generic import generic_sum
 from veilgraph.train.private.separable import separable_sum
 
@@ -19,22 +20,15 @@ SMALL, LARGE, STEP = 256, 8192, 128  # statements at a time: at least, at most, 
 
 
 def clipped_sum(
-    model: Model,
-    p: Parameters,
-    batch: TripleBatch,
-    unit: Tensor | None,
-    objective: Objective,
-    clip: Clip,
-    into: Into = NOWHERE,
+    how: How, p: Parameters, batch: TripleBatch, unit: Tensor | None, into: Into = NOWHERE
 ) -> ClippedSum:
     """The sum of the clipped gradients of the units in a batch; ``unit[b]`` numbers them from 0 (None: one each).
 
     With ``into`` the sum is added to its tables, whose owner must not let them out without noise.
     Reads confidential data: the batch. Releases: nothing; the sum is to be noised by a mechanism.
     """
-    if isinstance(model, GenericModel):
-        return generic_sum(model, p, batch, unit, objective, clip, into)
-    return separable_sum(model, p, batch, unit, objective, clip, into)
+    ask = generic_sum if isinstance(how.model, GenericModel) else separable_sum
+    return ask(how, p, batch, unit, into)
 
 
 def shape(expected: float, negatives: int) -> int:
@@ -63,20 +57,22 @@ def filled(statements: Tensor, owner: Tensor, negatives: Tensor, size: int) -> t
     return TripleBatch(torch.cat([statements, fillers]), negatives, weight), torch.cat([owner, alone])
 
 
-def joined(rows: list[Rows | None], table: Tensor) -> Rows:
+def joined(rows: list[RowGradient | None], table: Tensor) -> RowGradient:
     """The sum of several row gradients, with their distinct ids."""
     there = [part for part in rows if part is not None]
     if not there:
-        return Rows(torch.empty(0, dtype=torch.int64), torch.empty(0, table.shape[1], dtype=torch.float64))
+        return RowGradient(
+            torch.empty(0, dtype=torch.int64), torch.empty(0, table.shape[1], dtype=torch.float64)
+        )
     if len(there) == 1 or there[0].ids is None:  # (added to one table)
         return there[0]
     if sum(len(part.values) for part in there) < len(table):
         ids = torch.cat([part.ids for part in there if part.ids is not None])
-        return Rows(*merge(ids, torch.cat([part.values for part in there])))
+        return RowGradient(*merge(ids, torch.cat([part.values for part in there])))
     whole, met = torch.zeros_like(table, dtype=torch.float64), torch.zeros(len(table), dtype=torch.bool)
     for part in there:
         assert part.ids is not None
         whole.index_add_(0, part.ids, part.values)
         met[part.ids] = True
     ids = met.nonzero().squeeze(1)
-    return Rows(ids, whole.index_select(0, ids))
+    return RowGradient(ids, whole.index_select(0, ids))

@@ -15,9 +15,9 @@ import torch
 from scipy import sparse
 
 from veilgraph.attack.attribute.attackers.base import Attacker, fair
-from veilgraph.evaluate.scoring import score_rows
 from veilgraph.load.graph import Graph
 from veilgraph.load.vocabulary import Vocabulary
+from veilgraph.rank.scoring import score_rows
 from veilgraph.train import train
 
 HIDDEN = 5

@@ -1,0 +1,258 @@
+"""What a private training promises: every release it makes, in order, and what each costs.
+
+A Promise is a value: settled privacy settings, and public facts about the graph. Settling (how much noise), paying, planning, tuning and
+verifying read its one list of releases, so none of them can forget one.
+
+    the number of units            one Gaussian, before anything else
+    noisy counts                   several Gaussians, together as one of ``prior_noise``
+    a histogram of gradient norms  if the clip norm comes from the data, before the first step
+    private steps                  in stages, each with its own noise
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+from veilgraph import registry
+from veilgraph.account.calibrate import calibrate
+from veilgraph.account.epsilon import COARSE, DELTA, spent
+from veilgraph.account.events import Event, gaussian, non_private, repeated, sampled, together
+from veilgraph.account.ledger import Ledger
+from veilgraph.account.prices import COUNT_NOISE, Asked, Counting, Stages, StepTerms, histogram
+from veilgraph.errors import BudgetError
+
+PRIOR_SHARE = 0.7  # of the budget (in zero-concentrated terms) for the counts, where steps follow
+NUMBER = Asked(1.0, COUNT_NOISE)  # how many units there are
+SEEDED = "the noise was drawn from a given seed"
+ONE_OF_SEVERAL = "one of several trainings, not to be shown"
+
+
+class Release(NamedTuple):
+    """One thing that is made public: what, and what it costs."""
+
+    what: str
+    event: Event
+
+
+@dataclass(frozen=True)
+class Promise:
+    """Settled privacy settings and public facts; a noise that is not settled yet is None."""
+
+    units: float  # how many there are: a noisy number
+    per_unit: int
+    entities: int
+    relations: int
+    epsilon: float | None = None
+    delta: float = DELTA
+    mechanism: str = "lazy"
+    noise_multiplier: float | None = None
+    noise_decay: float = 1.0
+    sample_rate: float = 1.0
+    steps: int = 0
+    clip_from_data: bool = False
+    counts: bool = False
+    prior_noise: float | None = None
+    shrink: bool = False
+    seeded: bool = False
+
+    @classmethod
+    def of(cls, settings: Mapping[str, Any], facts: Mapping[str, Any]) -> Promise:
+        """From settings by their keys in config.yaml, and what config.yaml says of the graph."""
+        return cls(
+            max(float(facts["units"]), 1e-9),
+            int(facts["per_unit"]),
+            int(facts["entities"]),
+            int(facts["relations"]),
+            settings.get("epsilon"),
+            settings.get("delta") or DELTA,
+            settings.get("mechanism") or "lazy",
+            settings.get("noise_multiplier"),
+            1.0 if settings.get("noise_decay") is None else float(settings["noise_decay"]),
+            settings.get("sample_rate") or 1.0,
+            settings.get("private_steps") or 0,
+            settings.get("clip_quantile") is not None,
+            settings.get("prior") == "marginals",
+            settings.get("prior_noise"),
+            settings.get("shrinkage") == "rows",
+            settings.get("insecure_noise_seed") is not None,
+        )
+
+    # --- what is released -----------------------------------------------------------------------------------------
+    @property
+    def terms(self) -> StepTerms:
+        """What the noise of a step is measured by."""
+        return StepTerms(
+            self.noise_multiplier or 1.0,
+            self.sample_rate,
+            max(1.0, self.sample_rate * self.units),
+            self.per_unit,
+            self.entities,
+            self.shrink,
+        )
+
+    @property
+    def counting(self) -> Counting:
+        """What noise and cost of the counts follow from."""
+        return Counting(self.units, self.per_unit, self.entities, self.relations)
+
+    @property
+    def stages(self) -> Stages:
+        """How the noise of the steps falls."""
+        return Stages(self.steps, self.noise_decay)
+
+    @property
+    def guarantee(self) -> str:
+        """dp, or why nothing is promised."""
+        return str(registry.find("mechanisms", self.mechanism).guarantee)
+
+    def step(self, factor: float = 1.0) -> Event:
+        """What one private step costs, with so much of its noise."""
+        return self._prices(factor)[0]
+
+    def _prices(self, factor: float) -> list[Event]:
+        """Today's price of a step, and those of earlier versions, which a ledger may still say."""
+        mechanism, terms = registry.find("mechanisms", self.mechanism), self.terms
+        own = replace(terms, noise_multiplier=factor * terms.noise_multiplier)
+        return [mechanism.event(own), *mechanism.earlier(own)]
+
+    def steps_between(self, first: int, last: int) -> list[Event]:
+        """What these steps cost (``last`` not among them): an event for each stage."""
+        return [repeated(count, self.step(factor)) for count, factor in self.stages.parts(first, last)]
+
+    @property
+    def counted(self) -> Event:
+        """What the counts cost."""
+        return together(*self.counting.events(self.prior_noise or 1.0))
+
+    @property
+    def norms(self) -> Event:
+        """What the histogram of gradient norms costs."""
+        return histogram(self.units)
+
+    def releases(self) -> list[Release]:
+        """All of them, in the order they are made."""
+        made = [Release("insecure noise", non_private(SEEDED))] if self.seeded else []
+        made.append(Release("noisy number of confidential units", gaussian(NUMBER.multiplier)))
+        if self.counts:
+            made.append(Release("noisy marginals", self.counted))
+        if self.clip_from_data and self.steps:
+            made.append(Release("clip norm: noisy histogram of gradient norms", self.norms))
+        return made + [Release("private steps", event) for event in self.steps_between(0, self.steps)]
+
+    def events(self) -> list[Event]:
+        """What all of it costs."""
+        return [release.event for release in self.releases()]
+
+    # --- how much noise -------------------------------------------------------------------------------------------
+    def settled(self, ledger: Ledger) -> Promise:
+        """The same with the noise that keeps (ε, δ), beside what the ledger has already.
+
+        For mechanisms without a guarantee it is the noise their papers would take. Refused where counts alone exceed the budget.
+        """
+        promise = self
+        if promise.counts and promise.prior_noise is None:
+            promise = replace(promise, prior_noise=promise._noise_of_counts(ledger.events))
+        if promise.counts:
+            promise.check_counts(ledger)
+        if promise.noise_multiplier is None:
+            promise = replace(promise, noise_multiplier=promise._noise_of_steps(ledger.events))
+        return promise
+
+    def _noise_of_counts(self, already: Iterable[Event]) -> float:
+        """All of the budget if nothing else is learnt, else a fixed share of it."""
+        known = _private(already)
+        alone = calibrate(
+            lambda noise: [*known, *self.counting.events(noise)], self.epsilon or 1.0, self.delta
+        )
+        return alone if not self.steps else alone / math.sqrt(PRIOR_SHARE)
+
+    def _noise_of_steps(self, already: Iterable[Event]) -> float:
+        if not self.steps:
+            return 1.0
+        known = _private(already)
+        known += [self.counted] if self.counts else []
+        known += [self.norms] if self.clip_from_data else []
+
+        def events(noise: float) -> list[Event]:
+            if self.guarantee == "dp":
+                return [*known, *replace(self, noise_multiplier=noise).steps_between(0, self.steps)]
+            return [*known, repeated(self.steps, sampled(self.sample_rate, gaussian(noise)))]
+
+        return calibrate(events, self.epsilon or 1.0, self.delta)
+
+    def check_counts(self, ledger: Ledger) -> None:
+        """Raise if the counts would exceed the budget."""
+        after = spent([*ledger.events, self.counted], self.delta).epsilon
+        if self.epsilon is not None and ledger.private and after > self.epsilon:
+            raise BudgetError(
+                f"noisy marginals with noise {self.prior_noise:.3g} would bring ε to {after:.3g}, beyond the budget of "
+                f"{self.epsilon:g}. Raise --prior-noise or --epsilon, or use --prior none."
+            )
+
+    # --- whether it was paid --------------------------------------------------------------------------------------
+    def missing(
+        self, charged: Sequence[Event], *, counts_are_there: bool, due: int | None, ended: bool
+    ) -> list[str]:
+        """What was done, or is said to have been, and is not among what was charged.
+
+        ``due`` is how many steps there were, where the training may end early; ``ended`` says that the budget was spent before.
+        """
+        events, reasons = [part for event in charged for part in _each(event)], []
+        if self.seeded and non_private(SEEDED) not in events:
+            reasons.append("the ledger does not say that the noise was drawn from a given seed")
+        if gaussian(NUMBER.multiplier) not in events:
+            reasons.append("the ledger does not charge the noisy number of units")
+        if (counts_are_there or self.counts) and not any(_pays(e, self.prior_noise or 0.0) for e in events):
+            reasons.append("the ledger does not charge the noisy marginals")
+        taken = [event for event in events if event["event"] == "repeated"]
+        if self.clip_from_data and taken and self.norms not in events:
+            reasons.append("the ledger does not charge the histogram its clip norm was found by")
+        stages = [(count, self._prices(factor)) for count, factor in self.stages.parts(0, self.steps)]
+        if any(all(event["of"] not in prices for _, prices in stages) for event in taken):
+            reasons.append("the ledger's private steps are not those of config.yaml")
+        wanted = self.steps_between(0, self.steps if due is None else min(due, self.steps))
+        for _, prices in stages:  # (stages with little between them may cost the same)
+            paid, asked = (
+                sum(int(e["times"]) for e in part if e["of"] in prices) for part in (taken, wanted)
+            )
+            if paid >= asked:
+                continue
+            more = spent([*charged, prices[0]], self.delta, grid=COARSE).epsilon
+            if not (self.epsilon is not None and more > self.epsilon and ended):
+                reasons.append(
+                    "the ledger charges fewer private steps than config.yaml says, and the budget allowed more"
+                )
+            break
+        return reasons
+
+
+def best_of_is_paid(charged: Sequence[Event], mean: float, score_noise: float) -> bool:
+    """Whether a ledger charges the trials a run is the best of: all of it was done by each of them."""
+    number = gaussian(NUMBER.multiplier)
+    chosen = [event for event in charged if event["event"] == "selected"]
+    outside = [event for event in charged if event["event"] not in ("selected", "nothing")]
+    inside = _each(chosen[0]) if len(chosen) == 1 and chosen[0]["mean"] == mean else []
+    whole = number in inside and gaussian(score_noise) in inside
+    return (
+        whole and len(outside) > 0 and all(event == number for event in outside)
+    )  # more than once after a crash
+
+
+def _private(events: Iterable[Event]) -> list[Event]:
+    return [event for event in events if event["event"] != "non-private"]
+
+
+def _each(event: Event) -> list[Event]:
+    """What an event paid for: the best of several trainings paid for what each of them did."""
+    return list(event["of"].get("all", [])) if event["event"] == "selected" else [event]
+
+
+def _pays(event: Event, multiplier: float) -> bool:
+    """Whether an event is several Gaussian releases that together cost as much as one of this multiplier."""
+    parts = event["all"] if event["event"] == "together" else []  # a single one is another release's charge
+    if not multiplier or not parts or any(part["event"] != "gaussian" for part in parts):
+        return False
+    return bool(sum(part["noise_multiplier"] ** -2 for part in parts) >= (1 - 1e-9) * multiplier**-2)

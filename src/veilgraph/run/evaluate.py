@@ -1,0 +1,76 @@
+"""How good a run is: filtered ranks and their summaries, and answers by name."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from veilgraph import machine
+from veilgraph.errors import InputError
+from veilgraph.layout import METRICS
+from veilgraph.rank.metrics import by_class, by_novelty, by_relation, mapping_classes, summarise
+from veilgraph.rank.ranking import Ranker, Ranks
+from veilgraph.run.measured import about, remember
+
+if TYPE_CHECKING:
+    from veilgraph.load.graph import Graph
+    from veilgraph.run.run import Run
+
+
+def evaluate(
+    run: Run,
+    split: str = "test",
+    *,
+    graph: str | Path | Graph | None = None,
+    memory: int = 1 << 28,
+    details: bool = False,
+    threads: int | None = None,
+    progress: Callable[[int], None] | None = None,
+) -> dict[str, Any]:
+    """split, mrr, mr, adjusted_mrr, hits@1/3/10, queries, queries_per_second; with ``details`` also per relation and class.
+
+    Ranks each statement of the split on both sides among all entities, other known statements left out, ties at their
+    average rank; on a marked graph also apart for confidential and unrestricted statements, and where entities are new to training
+    by which end is (new_head, new_tail, both_new) and by whether the one asked for is (new_end, known_end). Also written to the run's
+    metrics.json, which is for the curator.
+    """
+    machine.prepare(threads)
+    found = run.graph(graph)
+    statements = found.split(split)
+    if not len(statements):
+        raise InputError(
+            f"the {split} split of {found.source or 'the graph'} is empty: there is nothing to rank."
+        )
+    ranker = Ranker(found.triples, len(found.relations))
+    parameters, model, both = run.parameters, run.model, bool(run.config.reciprocal)
+    began = time.perf_counter()
+    ranks = ranker.rank(model, parameters, statements, reciprocal=both, memory=memory, progress=progress)
+    seconds = time.perf_counter() - began
+    result: dict[str, Any] = {
+        "split": split,
+        **summarise(ranks.rank, ranks.candidates),
+        "queries": len(ranks.rank),
+        "queries_per_second": round(len(ranks.rank) / seconds, 1),
+    }
+    result |= _apart(ranks, found.secret(split))
+    result |= by_novelty(ranks, found.train, len(found.entities))
+    if details:
+        result["relations"] = by_relation(ranks, list(found.relations))
+        result["classes"] = by_class(ranks, mapping_classes(found.train, len(found.relations)))
+    remember(run, METRICS, about(run, found, split=split), result)
+    return result
+
+
+def _apart(ranks: Ranks, secret: np.ndarray) -> dict[str, Any]:
+    """Of confidential and of unrestricted statements, where there are both or the first."""
+    both = np.concatenate([secret] * 2)  # sides
+    parts = {"confidential": both, "unrestricted": ~both} if both.any() else {}
+    return {
+        name: {**summarise(ranks.rank[part], ranks.candidates[part]), "queries": int(part.sum())}
+        for name, part in parts.items()
+        if part.any()
+    }
