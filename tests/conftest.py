@@ -11,11 +11,11 @@ import torch
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
-from tests.postgres import postgres
+from tests.postgres import postgres, postgres_server
 from veilgraph import machine
 from veilgraph.load import Graph, Vocabulary, load, split
 
-__all__ = ["postgres"]
+__all__ = ["postgres", "postgres_server"]
 REPOSITORY = Path(__file__).parents[1]
 DATA = Path(os.environ.get("VEILGRAPH_DATA", REPOSITORY.parent / "shared" / "datasets"))
 

@@ -10,7 +10,8 @@ from torch import Tensor
 
 from veilgraph.models.base import GenericModel, Model
 from veilgraph.models.parameters import Parameters
-from veilgraph.train.gradients import Objective, QueryBatch, TripleBatch
+from veilgraph.train.batches import QueryBatch, TripleBatch
+from veilgraph.train.gradients import Objective
 
 
 def score(model: Model, p: Parameters, head: int, relation: int, tail: int) -> Tensor:

@@ -8,6 +8,7 @@ import shutil
 import socket
 import subprocess
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -23,14 +24,49 @@ def _postgres_folder() -> Path | None:
     )
 
 
+@dataclass(frozen=True)
+class Server:
+    """A server that can be stopped and started again."""
+
+    url: str
+    words: list[str]  # pg_ctl and its data
+    options: str
+    user: str | None
+    folder: Path
+
+    def stop(self) -> None:
+        """As a crash does: connections are cut."""
+        self._run("-m", "immediate", "stop")
+
+    def start(self) -> None:
+        """And answer again."""
+        self._run("-w", "-l", str(self.folder / "log"), "-o", self.options, "start")
+
+    def _run(self, *words: str) -> None:
+        subprocess.run(
+            [*self.words, *words],
+            user=self.user,
+            capture_output=True,
+            check=True,
+            cwd=self.folder,
+            timeout=60,
+        )
+
+
 @pytest.fixture
-def postgres(tmp_path: Path) -> Iterator[str]:
+def postgres(postgres_server: Server) -> str:
+    """Its address."""
+    return postgres_server.url
+
+
+@pytest.fixture
+def postgres_server(tmp_path: Path) -> Iterator[Server]:
     """A server of our own: a fresh data folder, a free port on loopback, gone after the test."""
     programs = _postgres_folder()
     if programs is None:
         pytest.skip("PostgreSQL is not installed (Debian: apt install postgresql)")
     pytest.importorskip("psycopg")
-    user: str | int | None = None
+    user: str | None = None
     data = tmp_path / "postgres"
     data.mkdir()
     if os.geteuid() == 0:  # the server refuses to run as root
@@ -79,7 +115,13 @@ def postgres(tmp_path: Path) -> Iterator[str]:
         "start",
     )
     try:
-        yield f"postgresql://curator:secret@127.0.0.1:{port}/postgres"
+        yield Server(
+            f"postgresql://curator:secret@127.0.0.1:{port}/postgres",
+            [str(programs / "pg_ctl"), "-D", str(data / "db")],
+            options,
+            user,
+            data,
+        )
     finally:
         subprocess.run(
             [str(programs / "pg_ctl"), "-D", str(data / "db"), "-m", "immediate", "stop"],

@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from veilgraph.config import TrainConfig, read_yaml
+from veilgraph.config import TrainConfig
 from veilgraph.errors import ConfigError
+from veilgraph.files import read_yaml
 
 
 @pytest.mark.parametrize(

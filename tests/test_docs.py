@@ -60,3 +60,16 @@ def test_every_page_is_linked() -> None:
     readme = (REPOSITORY / "README.md").read_text(encoding="utf-8")
     for page in (REPOSITORY / "docs").glob("*.md"):
         assert f"docs/{page.name}" in readme, f"README does not link {page.name}"
+
+
+PATH = re.compile(r"`((?:[a-z_]+/)*[a-z_]+\.py|(?:[a-z_]+/)+)`")
+ROOTS = ("src/veilgraph", "tests", "tests/privacy", "src", "bench", ".", "src/veilgraph/train/private")
+
+
+@pytest.mark.parametrize(
+    "page", ["architecture.md", "privacy.md", "contract.md", "experiments.md", "text.md"]
+)
+def test_files_that_pages_name_are_there(page: str) -> None:
+    named = PATH.findall((REPOSITORY / "docs" / page).read_text(encoding="utf-8"))
+    gone = [name for name in named if not any((REPOSITORY / root / name).exists() for root in ROOTS)]
+    assert not gone, f"docs/{page} names what is not there: {gone}"

@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 
 from tests.privacy import private_run
-from veilgraph.errors import UsageError
+from veilgraph.errors import ConfigError, UsageError
 from veilgraph.load import Graph, save
 from veilgraph.mark import mark
 from veilgraph.report.runs import report
-from veilgraph.runs import Run
+from veilgraph.run.run import Run
 from veilgraph.train import train
 
 SECTIONS = (
@@ -58,7 +58,7 @@ def test_the_same_as_text(runs: tuple[Run, Run], tmp_path: Path) -> None:
     text = path.read_text(encoding="utf-8")
     assert re.findall(r"^## (.*)$", text, re.M) == list(SECTIONS)
     assert "| distmult, no privacy | all |" in text
-    with pytest.raises(UsageError, match="html or md"):
+    with pytest.raises(ConfigError, match="html or md"):
         report(list(runs), format="pdf")
     with pytest.raises(UsageError, match="at least one"):
         report([])

@@ -6,12 +6,13 @@ import numpy as np
 import pytest
 import torch
 
-from veilgraph.attack.federated.agreement import LINKED, agreement
+from veilgraph.attack.federated.agreement import agreement
 from veilgraph.attack.membership.curve import auc
 from veilgraph.models import create
 from veilgraph.models.base import Model
 
 TARGETS, KINDS, WIDTH = 400, 8, 32
+LINKED = ("transe", "transm", "rotate", "distmult", "complex", "quate", "rescal")
 
 
 def _learnt(model: Model, seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray]:

@@ -10,10 +10,11 @@ import pytest
 from scipy import sparse
 
 from tests.recommend.test_recommend import shop
+from veilgraph import registry
 from veilgraph.attack.attribute import attack, attribute, measure
-from veilgraph.attack.attribute.attackers import attackers, rotate
+from veilgraph.attack.attribute.attackers import rotate
 from veilgraph.attack.attribute.knowledge import Knowledge
-from veilgraph.errors import PrivacyError, UnknownNameError, UsageError
+from veilgraph.errors import ConfigError, PrivacyError, UnknownNameError
 from veilgraph.load import split
 from veilgraph.mark import mark
 from veilgraph.recommend.offers import Offers, scaled
@@ -37,11 +38,11 @@ def people(told: float, kinds: int = 2, seed: int = 0) -> tuple[Offers, Attribut
     return offers, secret, Knowledge(np.zeros((ITEMS, 0)), sparse.csr_matrix((USERS, 0)))
 
 
-@pytest.mark.parametrize("name", attackers())
+@pytest.mark.parametrize("name", registry.available("attackers"))
 def test_every_attacker_finds_what_lists_tell_and_nothing_else(
     name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    if attackers()[name].slow:  # the same in larger steps, with fewer parts
+    if registry.find("attackers", name).slow:  # the same in larger steps, with fewer parts
         monkeypatch.setitem(rotate.SETTINGS, "batch", 512)
         monkeypatch.setitem(rotate.SETTINGS, "epochs", 30)
         monkeypatch.setattr(sys.modules[attack.__module__], "FOLDS", 2)
@@ -49,7 +50,7 @@ def test_every_attacker_finds_what_lists_tell_and_nothing_else(
     found = attack(offers, secret, [], knows, attacker=name)
     assert found["balanced_accuracy"] > 0.75
     assert found["auc"] > 0.8
-    if attackers()[name].slow:
+    if registry.find("attackers", name).slow:
         return
     offers, secret, knows = people(told=0.0)
     found = attack(offers, secret, [], knows, attacker=name)
@@ -98,7 +99,7 @@ def test_history_tells_more_than_lists(tmp_path: Path) -> None:
     assert {"attribute", "attacker", "balanced_accuracy", "interval", "majority", "targets"} <= set(
         found["lists"]
     )
-    with pytest.raises(UsageError, match="knowledge is one of"):
+    with pytest.raises(ConfigError, match="knowledge is one of"):
         attribute(run, "is", graph=graph, knowledge="all")
     with pytest.raises(UnknownNameError, match="logistic"):
         attribute(run, "is", graph=graph, attacker="logistik")

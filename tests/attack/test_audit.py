@@ -10,19 +10,21 @@ import pytest
 import torch
 
 from tests.conftest import random_graph
+from veilgraph import registry
+from veilgraph.account.prices import Asked
 from veilgraph.attack.audit import audit
 from veilgraph.attack.audit import counts as counts_module
 from veilgraph.attack.audit import steps as steps_module
+from veilgraph.attack.audit import whitebox as whitebox_module
 from veilgraph.attack.audit.bound import best_guess, lower_bound, p_value
 from veilgraph.attack.audit.canaries import plant
 from veilgraph.attack.audit.trials import Trials
-from veilgraph.errors import PrivacyError, UsageError
+from veilgraph.errors import ConfigError, PrivacyError
 from veilgraph.load import Graph, load, split
 from veilgraph.mark import mark, units
-from veilgraph.train.private import mechanisms, separable
+from veilgraph.train.mechanisms import mechanism_class
+from veilgraph.train.private import separable
 from veilgraph.train.private.clip import factors, squares
-from veilgraph.train.private.measure import Asked
-from veilgraph.train.private.mechanisms import mechanism_class
 from veilgraph.train.private.sample import Token
 
 # Few full-batch steps of TransE, whose gradients are large from the start: the strongest test per second.
@@ -44,9 +46,13 @@ STRONG = {
 
 @pytest.fixture(autouse=True)
 def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Fewer steps than a curator's audit takes: its bound is a few percent further from the claim."""
+    """Fewer steps than a curator's audit takes, and less chance that a sound mechanism is refuted by chance.
+
+    Its bound is a few percent further from the claim; at 95 % one of twenty audits may cry wolf, which a suite cannot live with.
+    """
     monkeypatch.setattr(steps_module, "PRECISION", 0.04)
     monkeypatch.setattr(counts_module, "PRECISION", 0.04)
+    monkeypatch.setattr(whitebox_module, "ERROR", 0.001)
 
 
 @pytest.fixture(scope="module")
@@ -88,7 +94,9 @@ def test_canaries_are_units_nobody_else_has(small: Graph) -> None:
         assert len(planted.graph.entities) == len(small.entities) + len(names)
 
 
-@pytest.mark.parametrize("name", [n for n in mechanisms.names() if mechanism_class(n).guarantee == "dp"])
+@pytest.mark.parametrize(
+    "name", [n for n in registry.names("mechanisms") if mechanism_class(n).guarantee == "dp"]
+)
 def test_sound_mechanisms_are_consistent(name: str, small: Graph) -> None:
     found = audit(small, **{**STRONG, "mechanism": name})
     assert found["verdict"] in (
@@ -182,9 +190,9 @@ def test_a_blind_attacker_concludes_nothing(
 def test_a_table_without_noise_does_not_hide_behind_the_other(
     table: str, mechanism: str, small: Graph, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    from veilgraph.train.mechanisms.dense import Dense
+    from veilgraph.train.mechanisms.lazy import Lazy
     from veilgraph.train.private.measure import Gauss, Owed
-    from veilgraph.train.private.mechanisms.dense import Dense
-    from veilgraph.train.private.mechanisms.lazy import Lazy
 
     silent = {"on": False}
 
@@ -218,10 +226,10 @@ def test_a_table_without_noise_does_not_hide_behind_the_other(
 
 def test_each_release_of_counts_is_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
     """Where the budget is in several releases: sound ones are consistent, one without its noise is caught, whichever it is."""
+    from veilgraph.account.prices import Shares
     from veilgraph.train.private import marginals
-    from veilgraph.train.private.marginals import Shares
 
-    monkeypatch.setattr(marginals, "SHARES", ((1e9, Shares(0.4, 0.48, 0.12)),))
+    monkeypatch.setattr("veilgraph.account.prices.SHARES", ((1e9, Shares(0.4, 0.48, 0.12)),))
     hospital = split(load("builtin:hospital", patients=60), valid=0.05, test=0.05)
     given = {**COUNTS, "steps": True, "canaries": 300, "epsilon": 4.0}
     found = audit(hospital, **given)
@@ -259,14 +267,21 @@ CLAIMS = (1.0, 4.0)
         {"mechanism": "adafest"},
         {"model": "distmult", "mechanism": "dense", "private_parameters": "relations"},
         {"mechanism": "lazy", "sample_rate": 0.2, "private_steps": 20},
+        {"model": "distmult", "mechanism": "select"},
+        {"model": "rotate", "mechanism": "select", "sample_rate": 0.2, "private_steps": 20},
         {"mechanism": "dense", "prior": "marginals"},
         {"model": "marginals", "prior": "marginals", "private_steps": 0},
     ],
     ids=lambda settings: "-".join(map(str, settings.values())),
 )
 def test_steps_of_what_is_sound_come_close_to_the_claim(
-    settings: dict[str, Any], epsilon: float, small: Graph
+    settings: dict[str, Any], epsilon: float, small: Graph, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    if (
+        settings.get("mechanism") == "adafest"
+    ):  # part of its ε chooses rows: what is left is nearer to the half, far from the claim
+        monkeypatch.setattr(steps_module, "PRECISION", 0.02)
+        monkeypatch.setattr(whitebox_module, "ERROR", 0.05)
     found = audit(small, steps=True, **{**STRONG, "epsilon": epsilon, **settings})
     assert found["verdict"] == "consistent"
     assert found["mechanism_level"] == "steps"
@@ -342,5 +357,5 @@ def test_an_audit_of_steps_exceeds_the_truth_hardly_ever() -> None:
 def test_a_run_without_a_claim_cannot_be_audited(small: Graph) -> None:
     with pytest.raises(PrivacyError, match="no claim"):
         audit(small, model="transe")
-    with pytest.raises(UsageError, match="at least 10"):
+    with pytest.raises(ConfigError, match="at least 10"):
         audit(small, epsilon=1.0, canaries=3)

@@ -12,13 +12,13 @@ import pytest
 
 pytest.importorskip("flwr")
 
-from veilgraph.attack.federated import KINDS, federated, listen
+from veilgraph import registry
+from veilgraph.attack.federated import federated, listen
 from veilgraph.attack.federated.targets import Targets, plant
 from veilgraph.attack.federated.transcript import others
 from veilgraph.cli import main
 from veilgraph.errors import InputError, UnknownNameError
 from veilgraph.federate.divide import divide
-from veilgraph.federate.strategies import available
 from veilgraph.load import Graph, save
 
 TRAINING = {"model": "transe", "dimension": 32, "batch": 128, "learning_rate": 0.01}
@@ -85,7 +85,7 @@ def test_one_share_is_taken_out_exactly() -> None:
             np.testing.assert_allclose(found, wanted, atol=1e-5)
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", registry.names("attacks"))
 def test_undefended_members_are_found(heard: Path, kind: str) -> None:
     found = federated(heard, kind)
     assert {"kind", "round", "auc", "f1", "tpr@fpr=0.01", "members", "non_members"} <= set(found)
@@ -98,7 +98,9 @@ def test_undefended_members_are_found(heard: Path, kind: str) -> None:
 
 
 def test_every_attacker_needs_only_what_it_sees(heard: Path, tmp_path: Path) -> None:
-    wanted = {kind: federated(heard, kind)["auc"] for kind in KINDS if kind != "published"}
+    wanted = {
+        kind: federated(heard, kind)["auc"] for kind in registry.names("attacks") if kind != "published"
+    }
     for kept, gone in (("server", "client"), ("client", "server")):
         folder = tmp_path / kept
         shutil.copytree(heard, folder)
@@ -118,7 +120,7 @@ def test_where_nothing_is_sent_there_is_no_figure(clients: Path, tmp_path: Path)
         clients, out=tmp_path / "f", victim="client0", attacker="client1", active=True, every=2, count=100,
         own={"epsilon": 200.0}, **terms,
     )  # fmt: skip
-    for kind in KINDS:
+    for kind in registry.names("attacks"):
         found = federated(tmp_path / "f", kind)
         json.dumps(found, allow_nan=False)
         if kind == "published":
@@ -176,11 +178,13 @@ def test_every_strategy_is_attacked(case: str, clients: Path, tmp_path: Path) ->
         clients, out=tmp_path / "f", victim="client0", attacker="client1", active=True, every=2, count=200,
         **settings,
     )  # fmt: skip
-    for kind in KINDS:
+    for kind in registry.names("attacks"):
         found = federated(tmp_path / "f", kind)
         assert found["nothing_sent"] == (kind not in able), kind
         assert (found["why"] is None) == (kind in able)
-    assert set(available()) <= {str(one.get("strategy", "fede")) for one, _ in CASES.values()}
+    assert set(registry.names("strategies")) <= {
+        str(one.get("strategy", "fede")) for one, _ in CASES.values()
+    }
 
 
 def test_the_truth_does_not_reach_the_scores(heard: Path, tmp_path: Path) -> None:
@@ -190,7 +194,7 @@ def test_the_truth_does_not_reach_the_scores(heard: Path, tmp_path: Path) -> Non
     targets = Targets.read(folder)
     shuffled = np.random.default_rng(0).permutation(targets.member)
     replace(targets, member=shuffled).save(folder)
-    for kind in KINDS:
+    for kind in registry.names("attacks"):
         assert 0.4 < federated(folder, kind)["auc"] < 0.6
 
 

@@ -13,10 +13,10 @@ pytest.importorskip("sklearn")
 from tests.serve.shop import USERS, make_shop
 from veilgraph.attack.attribute import frontier
 from veilgraph.cli import main
-from veilgraph.experiments.aia_lists import Case, Lists
-from veilgraph.experiments.experiment import Scale
-from veilgraph.experiments.measures import lists
-from veilgraph.runs import Run
+from veilgraph.run.run import Run
+from veilgraph_experiments.aia_lists import Case, Lists
+from veilgraph_experiments.experiment import Scale
+from veilgraph_experiments.measures import lists
 
 
 @pytest.fixture(scope="module")

@@ -2,28 +2,27 @@
 
 from __future__ import annotations
 
-import pkgutil
+import pytest
 
-import veilgraph.models
 from tests.conformance import test_models, test_readers
+from tests.run import test_export
 from tests.train import test_losses, test_optim
-from veilgraph import models
-from veilgraph.load import READERS
-from veilgraph.load.reader import Reader
-from veilgraph.train import losses, optim
+from veilgraph import registry
 
 
-def test_every_model_file_holds_a_tested_model() -> None:
-    files = {m.name for m in pkgutil.iter_modules(veilgraph.models.__path__)} - set(models._NOT_MODELS)
-    assert {type_.__module__.rsplit(".", 1)[1] for type_ in models.available().values()} == files
-    assert {name for name, _ in test_models.CASES} == set(models.names())
+@pytest.mark.parametrize("kind", registry.KINDS)
+def test_names_that_are_read_off_files_are_those_there_are(kind: str) -> None:
+    """A command's help shows them without importing anything; what is imported must be the same."""
+    assert tuple(registry.available(kind)) == registry.names(kind)
+    assert registry.names(kind), "nothing of this kind is found"
+    for name, found in registry.available(kind).items():
+        assert found.name == name
+        assert found.__doc__
 
 
-def test_every_reader_is_registered_and_tested() -> None:
-    assert {type(r) for r in READERS} == set(Reader.__subclasses__())
-    assert set(test_readers.SOURCES) == {r.name for r in READERS}
-
-
-def test_every_loss_and_optimiser_is_tested() -> None:
-    assert set(test_losses.NAMES) == set(losses.NAMES)
-    assert set(test_optim.NAMES) == set(optim.OPTIMISERS)
+def test_every_component_is_tested() -> None:
+    assert {name for name, _ in test_models.CASES} == set(registry.names("models"))
+    assert set(test_readers.SOURCES) == set(registry.names("readers"))
+    assert set(test_losses.NAMES) == set(registry.names("losses"))
+    assert set(test_optim.NAMES) == set(registry.names("optimisers"))
+    assert set(test_export.NAMES) == set(registry.names("formats"))

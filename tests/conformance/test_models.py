@@ -8,18 +8,17 @@ import torch
 
 from tests import naive
 from tests.conftest import random_graph
-from veilgraph import models
+from veilgraph import models, registry
 from veilgraph.errors import ConfigError
-from veilgraph.evaluate.ranking import Ranker
-from veilgraph.evaluate.scoring import score_all
 from veilgraph.models.base import Model
 from veilgraph.models.parameters import Parameters
-from veilgraph.rng import Streams
+from veilgraph.rank.ranking import Ranker
+from veilgraph.rank.scoring import score_all
 from veilgraph.train import losses, negatives
-from veilgraph.train.gradients import Objective, QueryBatch, Rows, TripleBatch, exact, sampled
-from veilgraph.train.losses import Loss
+from veilgraph.train.batches import QueryBatch, TripleBatch
+from veilgraph.train.gradients import Objective, RowGradient, exact, sampled
 
-CASES = [(name, 1) for name in models.names()] + [("transe", 2), ("transm", 2), ("rotate", 2)]
+CASES = [(name, 1) for name in registry.names("models")] + [("transe", 2), ("transm", 2), ("rotate", 2)]
 SEPARABLE = [case for case in CASES if models.model_class(case[0]).separable]
 ENTITIES, RELATIONS = 20, 4
 
@@ -38,7 +37,7 @@ def make(name: str, norm: int, reciprocal: bool = False, dimension: int = 8) -> 
     return model, p
 
 
-def dense(rows: Rows, like: torch.Tensor) -> torch.Tensor:
+def dense(rows: RowGradient, like: torch.Tensor) -> torch.Tensor:
     """A row gradient as a whole table."""
     return (
         rows.values
@@ -77,7 +76,7 @@ def test_shapes_and_start_are_seeded(name: str, norm: int) -> None:
     )
 
 
-@pytest.mark.parametrize("name", models.names())
+@pytest.mark.parametrize("name", registry.names("models"))
 def test_documents_itself(name: str) -> None:
     model = models.model_class(name)
     assert model.formula
@@ -87,7 +86,7 @@ def test_documents_itself(name: str) -> None:
     assert model.defaults
 
 
-@pytest.mark.parametrize("name", models.names())
+@pytest.mark.parametrize("name", registry.names("models"))
 def test_bad_dimension_says_what_to_do(name: str) -> None:
     if models.model_class(name).multiple_of > 1:
         with pytest.raises(ConfigError, match="multiple of"):
@@ -125,12 +124,12 @@ def test_scores_against_all_entities_equal_the_formula(
 
 
 @pytest.mark.parametrize(("name", "norm"), CASES)
-@pytest.mark.parametrize("loss", losses.NAMES)
+@pytest.mark.parametrize("loss", registry.names("losses"))
 @pytest.mark.parametrize("reciprocal", [False, True])
 def test_sampled_gradient_equals_a_loop(name: str, norm: int, loss: str, reciprocal: bool) -> None:
     model, p = make(name, norm, reciprocal)
     regulariser = "n3" if loss == "softmax" else "l2"
-    objective = Objective(Loss(loss, 2.0, 0.7, ENTITIES), regulariser, 0.1, reciprocal)
+    objective = Objective(losses.create(loss, 2.0, 0.7, ENTITIES), regulariser, 0.1, reciprocal)
     statements = batch(6, 3, 7, padded=True)
     found = sampled(model, p, statements, objective)
     value, entities, relations = naive.sampled(model, p, statements, objective)
@@ -144,7 +143,7 @@ def test_sampled_gradient_equals_a_loop(name: str, norm: int, loss: str, recipro
 @pytest.mark.parametrize("cells", [1 << 20, 45])
 def test_exact_gradient_equals_a_loop(name: str, norm: int, loss: str, cells: int) -> None:
     model, p = make(name, norm)
-    objective = Objective(Loss(loss, 1.0, 1.0, ENTITIES), "n3", 0.05)
+    objective = Objective(losses.create(loss, 1.0, 1.0, ENTITIES), "n3", 0.05)
     questions = QueryBatch(
         source=torch.tensor([1, 4, 4, 9]),
         relation=torch.tensor([0, 3, 0, 2]),
@@ -183,9 +182,9 @@ def test_ranks_equal_a_loop(name: str, norm: int) -> None:
         assert found.candidates[i] == len(others) + 1
 
 
-@pytest.mark.parametrize("name", models.names())
+@pytest.mark.parametrize("name", registry.names("models"))
 def test_learns_a_small_graph(name: str, hospital, tmp_path) -> None:  # type: ignore[no-untyped-def]
-    from veilgraph.evaluate.popularity import popularity
+    from veilgraph.rank.popularity import popularity
     from veilgraph.train import train
 
     epochs = 25 if models.model_class(name).separable else 50  # with fewer negatives, they take longer
@@ -214,17 +213,14 @@ def test_one_entity_and_one_statement() -> None:
     """The smallest graph there is trains without falling over."""
     from veilgraph.load import Graph, Vocabulary
     from veilgraph.train import complete_config
-    from veilgraph.train.plan import OrdinaryPlan
-    from veilgraph.train.state import TrainingState
+    from veilgraph.train.session import Session
 
     graph = Graph(Vocabulary(["a"]), Vocabulary(["r"], "relation"), {"train": np.array([[0, 0, 0]])})
-    for name in models.names():
+    for name in registry.names("models"):
         config, _ = complete_config(
             graph, {"model": name, "dimension": 4, "candidates": "sampled", "threads": 1}
         )
-        model = models.create(name, 4)
-        model.prepare(graph.train, 1)
-        plan = OrdinaryPlan(graph, model, config, Streams(0))
-        state = TrainingState.fresh(graph, model, config, Streams(0))
+        session = Session.open(graph, config)
+        plan, state = session.ordinary_plan(), session.state
         for item in plan.batches(0):
             assert np.isfinite(plan.step(state.parameters, state.optimisers, item, 0.1))

@@ -14,7 +14,8 @@ import polars as pl
 import pyoxigraph
 import pytest
 
-from veilgraph.load import READERS, load
+from veilgraph.load import load
+from veilgraph.load.source import readers
 
 STATEMENTS = [
     ("urn:a", "urn:likes", "urn:b"),
@@ -140,7 +141,7 @@ def test_builtin_is_seeded() -> None:
     assert first.fingerprint == again.fingerprint != other.fingerprint
 
 
-@pytest.mark.parametrize("reader", READERS, ids=lambda r: r.name)
+@pytest.mark.parametrize("reader", readers(), ids=lambda r: r.name)
 def test_documents_itself(reader) -> None:  # type: ignore[no-untyped-def]
     assert type(reader).__doc__
     assert reader.example

@@ -7,8 +7,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from veilgraph import registry
 from veilgraph.errors import ConfigError, PrivacyError, UnknownNameError, UsageError
-from veilgraph.sanitise import Eraser, Request, available, epsilon, sanitise, sanitisers
+from veilgraph.sanitise import Eraser, Request, epsilon, sanitise, sanitisers
 from veilgraph.sanitise.exponential import Exponential
 
 USERS, ITEMS, K = 60, 80, 10
@@ -25,7 +26,9 @@ def request(*, repeat: bool, seed: int = 0) -> Request:
 
 
 @pytest.mark.parametrize("repeat", [True, False])
-@pytest.mark.parametrize("name", [*available(), "shuffle,random:keep=3", "balanced:blend=0.2,shuffle"])
+@pytest.mark.parametrize(
+    "name", [*registry.names("sanitisers"), "shuffle,random:keep=3", "balanced:blend=0.2,shuffle"]
+)
 def test_lists_are_lists(name: str, repeat: bool) -> None:
     asked = request(repeat=repeat)
     chain = sanitisers(name)
@@ -43,7 +46,7 @@ def test_lists_are_lists(name: str, repeat: bool) -> None:
     np.testing.assert_array_equal(asked.lists, before)
 
 
-@pytest.mark.parametrize("name", list(available()))
+@pytest.mark.parametrize("name", registry.names("sanitisers"))
 def test_whether_chance_has_a_part_is_said(name: str) -> None:
     asked, chain = request(repeat=True), sanitisers(name)
     several = {sanitise(asked, chain, seed=seed).tobytes() for seed in range(5)}
@@ -55,6 +58,13 @@ def test_random_keeps_and_replaces() -> None:
     lists = sanitise(asked, sanitisers("random:keep=4"), seed=0)
     np.testing.assert_array_equal(lists[:, :4], asked.lists[:, :4])
     assert not (lists[:, 4:, None] == asked.lists[:, None, :]).any()
+
+
+def test_everybody_gets_the_same() -> None:
+    """A list that depends on nobody tells nothing, where known items may repeat; else it tells what is left out."""
+    repeated, new = (sanitise(request(repeat=repeat), sanitisers("everybody")) for repeat in (True, False))
+    assert len(np.unique(repeated, axis=0)) == 1
+    assert len(np.unique(new, axis=0)) > 1
 
 
 def test_popular_replacements_are_popular() -> None:
@@ -112,7 +122,7 @@ def test_an_epsilon_is_refused_by_what_was_asked_for_and_not_by_what_people_have
         sanitise(asked, sanitisers("exponential:budget=1"))
 
 
-@pytest.mark.parametrize("name", list(available()))
+@pytest.mark.parametrize("name", registry.names("sanitisers"))
 def test_an_epsilon_needs_a_public_list_of_items(name: str) -> None:
     asked, chain = replace(request(repeat=True), public_items=False), sanitisers(name)
     if epsilon(chain) is None:

@@ -187,7 +187,7 @@ BAD = [
     (["load", "bad.tsv", "--columns", "1,2"], 2, "three columns"),
     (["train", "g", "--out", "run"], 2, "finished run"),
     (["train", "g", "--out", "n", "--model", "complx"], 3, "Nearest: complex"),
-    (["train", "g", "--out", "n", "--dimension", "zero"], 2, "whole number"),
+    (["train", "g", "--out", "n", "--dimension", "zero"], 3, "whole number"),
     (["train", "g", "--out", "n", "--model", "complex", "--dimension", "7"], 3, "multiple of 2"),
     (["train", "g", "--dimensoin", "7"], 2, "unrecognized"),
     (["train", "nowhere", "--out", "n"], 3, "no such file"),

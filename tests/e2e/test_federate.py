@@ -19,11 +19,11 @@ import pytest
 
 pytest.importorskip("flwr")
 
-from veilgraph.certify import verify
 from veilgraph.federate.divide import divide
 from veilgraph.federate.network import _flwr
 from veilgraph.load import Graph, save
-from veilgraph.runs import Run
+from veilgraph.run.run import Run
+from veilgraph.run.verify import verify
 
 VEIL = [sys.executable, "-m", "veilgraph.cli", "federate"]
 

@@ -20,7 +20,7 @@ pytest.importorskip("fastapi")
 pytest.importorskip("uvicorn")
 
 from tests.serve.shop import USERS, make_shop, post, serving
-from veilgraph.runs import Run
+from veilgraph.run.run import Run
 from veilgraph.serve.store import open_store
 
 

@@ -10,15 +10,15 @@ import numpy as np
 import pytest
 
 from veilgraph.config import TrainConfig
-from veilgraph.errors import InputError, UnknownNameError, UsageError
-from veilgraph.experiments import Experiment, available, conduct, dpkge, experiment, find
-from veilgraph.experiments.data import prepare
-from veilgraph.experiments.dpkge_clusters import mutual_information
-from veilgraph.experiments.dpkge_link import LinkPrediction
-from veilgraph.experiments.experiment import Scale, as_csv, as_markdown
-from veilgraph.experiments.measures import MEASURES
+from veilgraph.errors import ConfigError, InputError, UnknownNameError
 from veilgraph.load import Graph, load, save
 from veilgraph.mark import mark
+from veilgraph_experiments import Experiment, available, conduct, dpkge, experiment, find
+from veilgraph_experiments.data import prepare
+from veilgraph_experiments.dpkge_clusters import mutual_information
+from veilgraph_experiments.dpkge_link import LinkPrediction
+from veilgraph_experiments.experiment import Scale, as_csv, as_markdown
+from veilgraph_experiments.measures import MEASURES
 
 
 @pytest.fixture(scope="module")
@@ -50,7 +50,7 @@ def test_names_are_found_or_the_nearest_is_said() -> None:
 
 @pytest.mark.parametrize("wrong", [{"seeds": 0}, {"processes": 0}])
 def test_nothing_to_do_is_a_usage_error(wrong: dict[str, int], tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="at least one"):
+    with pytest.raises(ConfigError, match="at least one"):
         conduct(find("dpkge-figure4"), tmp_path, **wrong)
 
 

@@ -14,7 +14,7 @@ from veilgraph.federate.grid import LocalGrid
 from veilgraph.federate.names import new_secret
 from veilgraph.federate.server import Server
 from veilgraph.federate.terms import Terms
-from veilgraph.runs import Run
+from veilgraph.run.run import Run
 
 TRAINING = {"model": "distmult", "dimension": 16, "candidates": "sampled"}
 

@@ -13,8 +13,8 @@ pytest.importorskip("flwr")
 from veilgraph.cli import main
 from veilgraph.errors import ConfigError, PrivacyError
 from veilgraph.federate import federate
-from veilgraph.runs import Run
-from veilgraph.train.encoder import BASES
+from veilgraph.run.run import Run
+from veilgraph.train.rows.graph import BASES
 
 TRAINING = {"model": "distmult", "dimension": 8, "encoder": "kegcn", "encoder_bases": 3, "encoder_edges": 300}
 NAMES = ("client0", "client1", "client2")

@@ -14,7 +14,6 @@ pytest.importorskip("flwr")
 from flwr.app import Message
 
 from tests.federate.federation import TRAINING, Federation, rows_of
-from veilgraph.certify import verify
 from veilgraph.cli import main
 from veilgraph.errors import ConfigError, InputError, RunError, UsageError
 from veilgraph.federate import federate
@@ -29,7 +28,8 @@ from veilgraph.federate.together import union
 from veilgraph.files import read_arrays
 from veilgraph.load import Graph, load, save
 from veilgraph.load.vocabulary import Vocabulary
-from veilgraph.runs import Run
+from veilgraph.run.run import Run
+from veilgraph.run.verify import verify
 
 
 def test_a_federation_learns_and_every_client_has_a_run(clients: Path, tmp_path: Path) -> None:

@@ -13,7 +13,6 @@ pytest.importorskip("flwr")
 from flwr.app import Message
 
 from tests.federate.federation import TRAINING, Federation
-from veilgraph.certify import verify
 from veilgraph.cli import main
 from veilgraph.errors import InputError, RunError
 from veilgraph.federate import federate, messages
@@ -21,7 +20,8 @@ from veilgraph.federate.coordinator import Coordinator, Refused
 from veilgraph.federate.member import Member
 from veilgraph.federate.messages import pack
 from veilgraph.federate.names import tokens
-from veilgraph.runs import Run
+from veilgraph.run.run import Run
+from veilgraph.run.verify import verify
 
 
 def test_private_clients_promise_what_they_were_asked_to(clients: Path, tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import gzip
+import importlib
 import sqlite3
 from pathlib import Path
 
@@ -11,9 +12,12 @@ import pytest
 
 from veilgraph.errors import InputError, ReadError, UnknownNameError
 from veilgraph.load import Graph, load
-from veilgraph.load.database import hide_password
 from veilgraph.load.datasets import data_folder
 from veilgraph.load.mapping import find_mapping, fit, shipped
+from veilgraph.load.readers.database import hide_password
+from veilgraph.run import open_run
+from veilgraph.run.verify import verify
+from veilgraph.train import train
 
 pytest.importorskip("morph_kgc")
 
@@ -135,6 +139,49 @@ def test_a_folder_of_tables(tmp_path: Path, mapping: str) -> None:
         load(f"tables:{folder}")
     with pytest.raises(ReadError, match="no CSV file"):
         load(f"tables:{tmp_path / 'postgres'}")
+
+
+def test_rules_beside_a_mapping_are_applied_whoever_loads(tmp_path: Path, mapping: str) -> None:
+    """The command line and Python give the same graph: marked, unless somebody says otherwise."""
+    folder = tmp_path / "tables"
+    folder.mkdir()
+    (folder / "PATIENT.csv").write_text("ID,WARD\n1,north\n2,south\n3,\n")
+    (folder / "diagnosis.csv").write_text('Patient,Code\n1,I10\n2,"E 11"\n')
+    assert load(f"tables:{folder}", mapping=mapping).marks is None
+    rules = "unit: head\nper_unit: 3\nabsent: allowed\nrules:\n- relation: urn:h:hasDiagnosis\n- relation: urn:h:nothing\n"
+    Path(mapping).with_suffix(".marks.yaml").write_text(rules)
+    graph = load(f"tables:{folder}", mapping=mapping)
+    assert graph.marks is not None
+    assert (graph.marks.unit, graph.marks.per_unit) == ("head", 3)
+    spoken = {graph.relations[r] for r in graph.train[graph.secret("train"), 1]}
+    assert spoken == {"urn:h:hasDiagnosis"}
+    assert load(f"tables:{folder}", mapping=mapping, marks=False).marks is None
+    Path(mapping).with_suffix(".marks.yaml").write_text(rules.replace("hasDiagnosis", "hasSecret"))
+    assert load(f"tables:{folder}", mapping=mapping).marks is None  # (about nothing that is there)
+
+
+def test_a_run_that_took_a_mapped_source_as_confidential_throughout_finds_it_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """So 0.1 did, without a word of the rules beside the mapping: such a run still opens and verifies."""
+    folder = tmp_path / "tables"
+    folder.mkdir()
+    rows = "".join(f"{i},{'white' if i % 2 else 'asian'},{'FM'[i % 2]}\n" for i in range(40))
+    (folder / "patients.csv").write_text(f"Id,RACE,GENDER\n{rows}")
+    (folder / "conditions.csv").write_text(
+        "Patient,Description\n" + "".join(f"{i},cold\n" for i in range(40))
+    )
+    source = f"tables:{folder}"
+    assert load(source).marks is not None
+    settings = {"model": "distmult", "dimension": 4, "epochs": 1, "threads": 1, "epsilon": 4.0}
+    with monkeypatch.context() as patch:
+        reading = importlib.import_module("veilgraph.load.source")
+        patch.setattr(reading, "_marked", lambda graph, options: graph)
+        run = train(source, out=tmp_path / "run", **settings)
+    assert run.facts["may_be_confidential"] == "any"
+    opened = open_run(tmp_path / "run")
+    assert opened.graph().secret("train").all()
+    assert verify(opened)["valid"], verify(opened)["reasons"]
 
 
 @pytest.mark.parametrize("name", shipped())

@@ -10,7 +10,7 @@ import pytest
 
 from veilgraph.errors import ReadError
 from veilgraph.load import Graph, load, split
-from veilgraph.load.movielens import GENRES
+from veilgraph.load.readers.movielens import GENRES
 
 
 def named(graph: Graph) -> list[tuple[str, str, str]]:

@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 import torch
 
+from veilgraph import registry
 from veilgraph.errors import UnknownNameError
-from veilgraph.models.gcn import RECIPES, SCORES, Edges, Network, Recipe, score
+from veilgraph.models.gcn import SCORES, Edges, Network, Recipe, recipe_of, score
 from veilgraph.models.gcn.layer import WEIGHTS, Convolution
 from veilgraph.models.gcn.scores import Score
 
@@ -114,9 +115,9 @@ def test_gradients_of_a_convolution_equal_those_of_the_loop(
         torch.testing.assert_close(one, other, atol=1e-4, rtol=1e-4)
 
 
-@pytest.mark.parametrize("name", RECIPES)
+@pytest.mark.parametrize("name", registry.names("convolutions"))
 def test_every_recipe_runs_without_edges(name: str) -> None:
-    network = Network(RECIPES[name], NODES, RELATIONS, [WIDTH, WIDTH, OUT])
+    network = Network(recipe_of(name), NODES, RELATIONS, [WIDTH, WIDTH, OUT])
     assert network(Edges(some_edges(0), NODES, RELATIONS)).shape == (NODES, OUT)
 
 

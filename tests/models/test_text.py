@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import torch
 
+from veilgraph import registry
 from veilgraph.errors import InputError, MissingExtraError, ReadError, UnknownNameError
 from veilgraph.models import text
 from veilgraph.models.text import cache, vectors
@@ -28,7 +29,7 @@ def _own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("VEILGRAPH_CACHE", str(tmp_path / "cache"))
 
 
-@pytest.fixture(params=list(text.available()))
+@pytest.fixture(params=registry.names("encoders"))
 def encoder(request: pytest.FixtureRequest) -> text.TextEncoder:
     if request.param == "sentence":
         pytest.importorskip("sentence_transformers")

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from veilgraph.models.gcn.transport import TRANSPORTS, by_sinkhorn, by_sorting, sinkhorn_plan
+from veilgraph.models.gcn.transport import by_sinkhorn, by_sorting, sinkhorn_plan, transport
 
 ot = pytest.importorskip("ot")
 
@@ -60,13 +60,13 @@ def test_gradients_bring_matrices_together(
 ) -> None:
     a, b = matrices
     moved = a.clone().requires_grad_()
-    before = float(TRANSPORTS[name](a, b))
+    before = float(transport(name)(a, b))
     for _ in range(50):
-        (gradient,) = torch.autograd.grad(TRANSPORTS[name](moved, b), moved)
+        (gradient,) = torch.autograd.grad(transport(name)(moved, b), moved)
         moved = (moved - pace * gradient).detach().requires_grad_()
-    assert float(TRANSPORTS[name](moved.detach(), b)) < 0.7 * before
+    assert float(transport(name)(moved.detach(), b)) < 0.7 * before
     same = b.clone().requires_grad_()
-    (still,) = torch.autograd.grad(TRANSPORTS[name](same, b), same)
+    (still,) = torch.autograd.grad(transport(name)(same, b), same)
     assert bool(torch.isfinite(still).all())
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from veilgraph.load import Graph
-from veilgraph.runs import Run
+from veilgraph.run.run import Run
 from veilgraph.train import train
 
 QUICK = {

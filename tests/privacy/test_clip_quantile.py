@@ -7,13 +7,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from tests.ledgers import rewrite
 from tests.privacy import private_run
 from tests.privacy.meters import OpenMeter, whole
-from veilgraph.certify import certify, verify
 from veilgraph.errors import BudgetError, VerificationError
 from veilgraph.load import Graph
 from veilgraph.mark import mark
-from veilgraph.runs import Run
+from veilgraph.run.run import Run
+from veilgraph.run.verify import certify, verify
 from veilgraph.train.private import quantile
 from veilgraph.train.private.gauss import source
 
@@ -80,7 +81,7 @@ def test_clip_quantile_is_charged_and_written_down(hospital: Graph, tmp_path: Pa
     assert verify(run, marked)["valid"]
     path = run.folder / "ledger.jsonl"
     lines = path.read_text(encoding="utf-8").splitlines(keepends=True)
-    path.write_text("".join(line for line in lines if "histogram" not in line), encoding="utf-8")
+    rewrite(path, [line for line in lines if "histogram" not in line])
     with pytest.raises(VerificationError, match="histogram"):
         certify(Run.open(run.folder))
     assert any("histogram" in reason for reason in verify(Run.open(run.folder))["reasons"])

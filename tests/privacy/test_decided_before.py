@@ -12,7 +12,7 @@ from veilgraph.config import TrainConfig
 from veilgraph.errors import PrivacyError
 from veilgraph.load import fix, load, save, split
 from veilgraph.mark import mark_by_rules
-from veilgraph.run_facts import decided_from
+from veilgraph.run.facts import decided_from
 from veilgraph.train.tuned import tuned_on
 
 

@@ -11,12 +11,13 @@ import pyarrow as pa
 import pytest
 import torch
 
-from veilgraph.certify import certify, verify
+from tests.ledgers import rewrite
 from veilgraph.errors import InputError, PrivacyError, RunError, VerificationError
-from veilgraph.extend import extend
 from veilgraph.load import Graph
 from veilgraph.mark import mark
-from veilgraph.runs import Run
+from veilgraph.run.extend import extend
+from veilgraph.run.run import Run
+from veilgraph.run.verify import certify, verify
 from veilgraph.train import resume, train
 
 QUICK = {
@@ -226,7 +227,7 @@ def test_an_extension_costs_nothing_and_says_so(private: Run, tmp_path: Path) ->
     assert [a["entity"] for a in asked] == [a["entity"] for a in described]
     cut = shutil.copytree(more.folder, tmp_path / "cut")
     lines = (cut / "ledger.jsonl").read_text(encoding="utf-8").splitlines()
-    (cut / "ledger.jsonl").write_text("\n".join(lines[:-1]) + "\n", encoding="utf-8")
+    rewrite(cut / "ledger.jsonl", lines[:-1])
     with pytest.raises(VerificationError, match="speak of"):
         certify(Run.open(cut))
     again = extend(more, {"ward/new": "The new ward."}, out=tmp_path / "again", public=True)
@@ -264,7 +265,7 @@ def test_an_extension_that_would_not_hold_is_refused(private: Run, hospital: Gra
 
 def test_epsilon_of_the_published_simulation() -> None:
     """By its stated settings, at the level of statements: not 6.49 and 4.72."""
-    from veilgraph.experiments.text import stated_epsilon
+    from veilgraph_experiments.text import stated_epsilon
 
     assert stated_epsilon(1.0)["rdp"] == pytest.approx(0.67, abs=0.01)
     assert stated_epsilon(1.2)["rdp"] == pytest.approx(0.44, abs=0.01)

@@ -8,10 +8,10 @@ import torch
 
 from veilgraph import models
 from veilgraph.models.parameters import Parameters
-from veilgraph.train import negatives
-from veilgraph.train.gradients import Objective, TripleBatch
-from veilgraph.train.losses import Loss
-from veilgraph.train.private.clip import Clip
+from veilgraph.train import losses, negatives
+from veilgraph.train.batches import TripleBatch
+from veilgraph.train.gradients import Objective
+from veilgraph.train.private.clip import Clip, How
 from veilgraph.train.private.pulls import pulls
 from veilgraph.train.private.sums import SMALL, clipped_sum, filled
 
@@ -22,10 +22,14 @@ SIZES = (0, 5, 10, 15, 18, 19, 20, 25, 30, 35, 38)
 def _total(
     model: models.Model, p: Parameters, triples: np.ndarray, wrong: torch.Tensor, loss: str
 ) -> torch.Tensor:
-    objective = Objective(Loss(loss, 1.0, 1.0, ENTITIES if loss == "softmax" else 0), "none", 0.0, True)
+    objective = Objective(
+        losses.create(loss, 1.0, 1.0, ENTITIES if loss == "softmax" else 0), "none", 0.0, True
+    )
     clip = Clip(1.0, True, True, torch.arange(2 * RELATIONS))
     with torch.no_grad():
-        found = clipped_sum(model, p, TripleBatch(torch.from_numpy(triples), wrong), None, objective, clip)
+        found = clipped_sum(
+            How(model, objective, clip), p, TripleBatch(torch.from_numpy(triples), wrong), None
+        )
     parts = []
     for rows, size in ((found.entities, ENTITIES), (found.relations, 2 * RELATIONS)):
         assert rows is not None
@@ -77,7 +81,7 @@ def test_how_many_statements_there_are_rounds_none_of_them_anew(
     rows = torch.from_numpy(np.stack([rng.integers(0, n, 70) for n in (ENTITIES, RELATIONS, ENTITIES)], 1))
     drawn = negatives.draw_two_sides(rng, 1, k, ENTITIES)
     wrong = torch.from_numpy(np.stack(np.split(drawn, 2), 1))[0]
-    objective = Objective(Loss("softplus", 1.0, 1.0, 0), "none", 0.0, False)
+    objective = Objective(losses.create("softplus", 1.0, 1.0, 0), "none", 0.0, False)
 
     def parts(count: int, size: int) -> list[torch.Tensor]:
         batch, _ = filled(rows[:count], torch.arange(count), wrong, size)
@@ -137,7 +141,7 @@ def test_what_a_statement_pulls_at_does_not_depend_on_the_others(name: str, norm
     triples = np.stack([rng.integers(0, n, 3000) for n in (ENTITIES, RELATIONS, ENTITIES)], 1)
     drawn = negatives.draw_two_sides(rng, 1, NEGATIVES, ENTITIES)
     wrong = torch.from_numpy(np.stack(np.split(drawn, 2), 1))[0]
-    objective = Objective(Loss("softplus", 1.0, 1.0, 0), "none", 0.0, True)
+    objective = Objective(losses.create("softplus", 1.0, 1.0, 0), "none", 0.0, True)
     kept = np.delete(np.arange(3000), 5)
     with torch.no_grad():
         all_, rest = (

@@ -13,16 +13,16 @@ from pathlib import Path
 import pytest
 
 from veilgraph.account.ledger import Ledger
-from veilgraph.certify import verify
 from veilgraph.load import Graph, save
 from veilgraph.mark import mark
-from veilgraph.runs import Run
+from veilgraph.run.run import Run
+from veilgraph.run.verify import verify
 
 # The witness: after every private step that was taken, and for every draw of noise, a line in a file of its own.
 WORKER = """
 import os, sys
 from pathlib import Path
-from veilgraph.runs import Run
+from veilgraph.run.run import Run
 from veilgraph.train import resume, train
 from veilgraph.train.private import gauss, plan
 

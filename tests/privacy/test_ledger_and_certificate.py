@@ -9,14 +9,16 @@ from pathlib import Path
 import pytest
 import torch
 
+from tests.ledgers import rewrite
 from tests.privacy import QUICK, private_run
-from veilgraph.certify import _build, certify, verify
+from veilgraph.account.ledger import Ledger
 from veilgraph.errors import BudgetError, PrivacyError, RunError, VerificationError
 from veilgraph.files import as_json, read_tensors
 from veilgraph.load import Graph, save
 from veilgraph.mark import mark
-from veilgraph.run_facts import bind
-from veilgraph.runs import Run
+from veilgraph.run.facts import bind
+from veilgraph.run.run import Run
+from veilgraph.run.verify import _build, certify, verify
 from veilgraph.train import resume, train
 from veilgraph.train.loop import Progress
 
@@ -40,7 +42,6 @@ def test_insecure_noise_seed_costs_the_guarantee(hospital: Graph, tmp_path: Path
 
 def test_charges_come_before_noise(hospital: Graph, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """At every private step the ledger on disk already pays for it."""
-    from veilgraph.account.ledger import Ledger
     from veilgraph.train.private.plan import PrivatePlan
 
     taken = 0
@@ -143,7 +144,7 @@ def test_resume_refuses_a_ledger_that_was_cut_back(cut: str, hospital: Graph, tm
     if cut == "gone":
         path.unlink()
     else:
-        path.write_text("".join(lines[:-1]), encoding="utf-8")
+        rewrite(path, lines[:-1])
     with pytest.raises(VerificationError):
         resume(tmp_path / "run", graph=hospital)
 
@@ -186,7 +187,7 @@ def without(run: Run, words: str, keep: int = 0) -> None:
         met += words in line
         if words not in line or met <= keep:
             lines.append(line)
-    path.write_text("".join(lines), encoding="utf-8")
+    rewrite(path, lines)
     with pytest.raises(VerificationError, match="cannot be certified"):
         certify(Run.open(run.folder))
     document = _build(Run.open(run.folder))  # somebody who writes a certificate by hand
@@ -249,7 +250,7 @@ def test_counts_lost_in_a_crash_are_drawn_again_under_their_charge(
     resume(tmp_path / "other", graph=hospital)
     for name in ("marginals", "entities", "relations"):  # a finished run does not draw them again either
         (run.folder / f"{name}.safetensors").unlink()
-    with pytest.raises(VerificationError, match="is gone"):
+    with pytest.raises(RunError, match="vectors are gone"):
         resume(run.folder, graph=hospital)
 
 
@@ -346,8 +347,7 @@ def test_facts_are_compared_with_the_marks(hospital: Graph, tmp_path: Path) -> N
     run = private_run(graph, tmp_path / "run")
     forged = replace(run, facts={**run.facts, "unit": "head"}, held=graph)
     lines = [line for line in run.ledger.lines if "facts" not in line]
-    text = "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in lines)
-    (run.folder / "ledger.jsonl").write_text(text, encoding="utf-8")
+    rewrite(run.folder / "ledger.jsonl", lines)
     bind(forged.ledger, run.config, forged.facts)
     with pytest.raises(VerificationError, match="by the marks of the graph"):
         certify(forged, graph)
@@ -372,6 +372,6 @@ def test_a_run_that_stops_early_is_certified_for_what_it_paid(hospital: Graph, t
     assert verify(run, graph)["valid"]
     path = run.folder / "ledger.jsonl"
     fewer = [line for line in path.read_text().splitlines(keepends=True) if "private steps" not in line]
-    path.write_text("".join(fewer), encoding="utf-8")
+    rewrite(path, fewer)
     with pytest.raises(VerificationError, match="fewer private steps"):
         certify(Run.open(run.folder))

@@ -17,27 +17,32 @@ from tests.privacy.meters import OpenMeter
 from veilgraph import models
 from veilgraph.account.epsilon import spent
 from veilgraph.account.events import gaussian
-from veilgraph.certify import verify
+from veilgraph.account.prices import Counting
+from veilgraph.config import TrainConfig
 from veilgraph.errors import UsageError
-from veilgraph.evaluate.metrics import summarise
-from veilgraph.evaluate.popularity import popularity
-from veilgraph.evaluate.ranking import Ranker
-from veilgraph.evaluate.scoring import score_all
-from veilgraph.export import export
 from veilgraph.load import Graph
 from veilgraph.mark import mark, unrestricted
 from veilgraph.models.parameters import Parameters
 from veilgraph.models.prior import Prior
-from veilgraph.runs import Run
-from veilgraph.train import train
+from veilgraph.rank.metrics import summarise
+from veilgraph.rank.popularity import popularity
+from veilgraph.rank.ranking import Ranker
+from veilgraph.rank.scoring import score_all
+from veilgraph.run.export import export
+from veilgraph.run.run import Run
+from veilgraph.run.verify import verify
+from veilgraph.train import losses, train
 from veilgraph.train.gradients import Objective, sampled
-from veilgraph.train.losses import Loss
 from veilgraph.train.priors import WRITTEN
 from veilgraph.train.private import marginals
+from veilgraph.train.private.begin import promise_of
+from veilgraph.train.private.count_roles import weights
 from veilgraph.train.private.gauss import source
-from veilgraph.train.private.marginals import Counting, counting_of
 from veilgraph.train.private.measure import GRID
-from veilgraph.train.private.roles import weights
+
+
+def counting_of(graph: Graph, units: float) -> Counting:
+    return promise_of(graph, TrainConfig(), units).counting
 
 
 def seen(graph: Graph, monkeypatch: pytest.MonkeyPatch) -> tuple[np.ndarray, np.ndarray]:
@@ -211,7 +216,7 @@ def test_drawing_only_what_exceeds_equals_drawing_all(monkeypatch: pytest.Monkey
     """Number and values of empty cells above the threshold (binomial and KS, p > 1e-6 by fixed seed)."""
     graph = random_graph(entities=300, relations=20, statements=50)
     marked = graph.with_marks(mark(graph, everything=True))
-    monkeypatch.setattr(marginals, "WHOLE", 0)
+    monkeypatch.setattr("veilgraph.account.prices.WHOLE", 0)
     monkeypatch.setattr(marginals, "LARGE_CHANCE", 0.01)
     meter = OpenMeter(source(insecure_seed=0))
     values, number = [], []
@@ -251,7 +256,7 @@ def test_prior_is_added_and_found_again(sparse: bool) -> None:
 def test_gradients_with_a_prior_equal_a_loop() -> None:
     model, p = make("distmult", 1)
     p.prior = Prior(RELATIONS, ENTITIES, torch.randn(2 * RELATIONS, ENTITIES))
-    objective, given = Objective(Loss("softmax", 1.0, 1.0, ENTITIES)), batch(8, 4, 5)
+    objective, given = Objective(losses.create("softmax", 1.0, 1.0, ENTITIES)), batch(8, 4, 5)
     found = sampled(model, p, given, objective)
     entities = p.entities.clone().requires_grad_()
     q = type(p)(entities, p.relations, {}, None)

@@ -13,21 +13,22 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.ledgers import rewrite
 from tests.privacy import private_run
 from tests.privacy.meters import OpenMeter, whole
-from veilgraph.certify import _build, verify
+from veilgraph.account.prices import STAGES, Stages, StepTerms
 from veilgraph.files import write_json
+from veilgraph.layout import CERTIFICATE
 from veilgraph.load import Graph
 from veilgraph.mark import mark
 from veilgraph.models.parameters import Parameters
-from veilgraph.run_files import CERTIFICATE
-from veilgraph.runs import Run
-from veilgraph.train.gradients import Rows
+from veilgraph.run.run import Run
+from veilgraph.run.verify import _build, verify
+from veilgraph.train.gradients import RowGradient
+from veilgraph.train.mechanisms import Step, mechanism_class
 from veilgraph.train.optim import create
 from veilgraph.train.private import gauss
 from veilgraph.train.private.clip import Clip, ClippedSum
-from veilgraph.train.private.mechanisms import Step, Terms, mechanism_class
-from veilgraph.train.private.stages import STAGES, Stages
 
 
 @given(st.integers(1, 200), st.floats(0.01, 1.0), st.integers(0, 200), st.integers(0, 200))
@@ -47,11 +48,11 @@ def test_stages_part_the_steps(steps: int, decay: float, first: int, last: int) 
 @pytest.mark.parametrize("name", ["dense", "lazy"])
 def test_a_step_has_the_noise_of_its_stage(name: str) -> None:
     """Steps with shares 1, ½ and ¼ of the noise: the variances add up. (40,000 numbers: 5 σ is 3.5 %.)"""
-    terms, shape = Terms(2.0, 0.5, 4.0, entities=2000), (2000, 20)
+    terms, shape = StepTerms(2.0, 0.5, 4.0, entities=2000), (2000, 20)
     clip = Clip(1.0, True, False, torch.empty(0, dtype=torch.int64))
     mechanism = mechanism_class(name)(terms, clip, OpenMeter(gauss.source(insecure_seed=3)))
     p = Parameters(torch.zeros(shape), torch.zeros(1, 20))
-    empty = Rows(torch.empty(0, dtype=torch.int64), torch.empty(0, 20, dtype=torch.float64))
+    empty = RowGradient(torch.empty(0, dtype=torch.int64), torch.empty(0, 20, dtype=torch.float64))
     optimisers = {"entities": create("sgd", p.entities)}
     for factor in (1.0, 0.5, 0.25):
         mechanism.factor = factor
@@ -90,7 +91,7 @@ def test_a_stage_that_was_paid_too_cheaply_is_found(hospital: Graph, tmp_path: P
     charges = [line for line in lines if line["charge"]["event"] == "repeated"]
     for line in charges:
         line["charge"]["of"] = charges[0]["charge"]["of"]
-    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    rewrite(path, lines)
     found = verify(run, graph)
     assert not found["valid"]
 
@@ -118,7 +119,7 @@ def test_a_federation_pays_round_by_round_for_falling_noise(hospital: Graph, tmp
 def _rewritten(run: Run, change: Callable[[list[dict[str, Any]]], list[dict[str, Any]]]) -> None:
     path = run.folder / "ledger.jsonl"
     lines = change([json.loads(line) for line in path.read_text().splitlines()])
-    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    rewrite(path, lines)
 
 
 def test_stages_of_one_price_are_paid_for_one_by_one(hospital: Graph, tmp_path: Path) -> None:
@@ -159,7 +160,7 @@ def certify_anyway(run: Run) -> None:
 def test_a_small_variance_does_not_vanish_beside_a_large_sum() -> None:
     clip = Clip(1.0, True, False, torch.empty(0, dtype=torch.int64))
     meter = OpenMeter(gauss.source(insecure_seed=0))
-    lazy = mechanism_class("lazy")(Terms(1.0, 0.5, 1.0, entities=3), clip, meter)
+    lazy = mechanism_class("lazy")(StepTerms(1.0, 0.5, 1.0, entities=3), clip, meter)
     lazy.owed.variance, lazy.factor = 1000.0, 0.01  # type: ignore[attr-defined]
     total = ClippedSum(None, None, 1.0, 0.0, torch.empty(0), None)
     step = Step(total, torch.empty(0), 2**-17, whole())
@@ -183,7 +184,7 @@ def test_a_client_that_paid_twice_is_certified(hospital: Graph, tmp_path: Path) 
         "sample_rate": 0.5,
     }
     member = Member.join(tmp_path / "m", hospital, terms, bytes(32), own)
-    member.plan.pay_epochs(0, 1)  # and then it dies
+    member.plan.pay(0, 1)  # and then it dies
     member = Member.join(tmp_path / "m", hospital, terms, bytes(32), None)
     rows = member.rows()
     for number in (1, 2):

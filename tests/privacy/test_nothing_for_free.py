@@ -11,21 +11,22 @@ import torch
 from tests.conftest import random_graph
 from tests.privacy import QUICK, private_run
 from veilgraph import models
-from veilgraph.certify import verify
 from veilgraph.errors import InputError, VerificationError
-from veilgraph.export import export
 from veilgraph.load import Graph
 from veilgraph.mark import mark, unrestricted
-from veilgraph.runs import Run
+from veilgraph.run.export import export
+from veilgraph.run.run import Run
+from veilgraph.run.verify import verify
 from veilgraph.train import train
-from veilgraph.train.tune import tune
+from veilgraph.tune.search import tune
 
 
 def test_free_things_read_unrestricted_statements_only(
     hospital: Graph, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """TransM's weights, the ordinary plan and validation never see a confidential statement."""
-    from veilgraph.train import loop, plan
+    from veilgraph.train import loop
+    from veilgraph.train.tasks import links
 
     graph = hospital.with_marks(mark(hospital, random_share=0.5))
     secret = {tuple(t) for s, a in graph.splits.items() for t in a[graph.secret(s)].tolist()}
@@ -33,7 +34,7 @@ def test_free_things_read_unrestricted_statements_only(
     transm = models.model_class("transm")
     for owner, method, place in (
         (transm, "prepare", 1),
-        (plan.OrdinaryPlan, "__init__", 1),
+        (links.Links, "__init__", 1),
         (loop.Validation, "__init__", 1),
     ):
         real = getattr(owner, method)

@@ -21,15 +21,16 @@ import pytest
 
 from tests.conformance.test_readers import endpoint
 from veilgraph import models
-from veilgraph.config import TrainConfig
-from veilgraph.load import READERS, Graph, fix, inductive, load, save, split
+from veilgraph.config import TrainConfig, settle
+from veilgraph.load import Graph, fix, inductive, load, save, split
+from veilgraph.load.source import readers
 from veilgraph.load.split import MODES
 from veilgraph.mark import mark_by_rules, unrestricted
 from veilgraph.mark.rules import KINDS
 from veilgraph.recommend.catalogue import catalogue
 from veilgraph.rng import Streams
-from veilgraph.run_facts import decided_from, marks_of
-from veilgraph.train.private.setup import settled_defaults
+from veilgraph.run.facts import decided_from, marks_of
+from veilgraph.train.private.defaults import settled_defaults
 from veilgraph.train.state import TrainingState
 from veilgraph.train.tuned import tuned_on
 
@@ -163,7 +164,7 @@ def _interactions(folder: Path, statements: list[Statement]) -> str:
 
 
 def _movielens(folder: Path, statements: list[Statement]) -> str:
-    from veilgraph.load.movielens import GENRES
+    from veilgraph.load.readers.movielens import GENRES
 
     taken = [(h, t) for h, r, t in statements if r == "has"]
     number = {name: i + 1 for i, name in enumerate(sorted({h for h, r, _ in world() if r == "has"}))}
@@ -193,7 +194,7 @@ SOURCES: dict[str, tuple[Source, str]] = {  # and the confidential relation ther
 
 
 def test_every_reader_has_a_source() -> None:
-    assert {reader.name for reader in READERS} - {"builtin"} == SOURCES.keys()  # (builtin reads no data)
+    assert {reader.name for reader in readers()} - {"builtin"} == SOURCES.keys()  # (builtin reads no data)
 
 
 # --- the way, and what of it is public ----------------------------------------------------------------------------
@@ -214,7 +215,7 @@ def public(graph: Graph) -> dict[str, Any]:
         config, line = settled_defaults(graph, known, TrainConfig.of({"model": model, "epsilon": 1.0}), 100.0)
         scorer = models.create(model, config.dimension or 1)
         scorer.prepare(known.train, len(graph.relations))
-        state = TrainingState.fresh(graph, scorer, config, Streams(0), config.private_optimiser)
+        state = TrainingState.fresh(graph, scorer, settle(config), Streams(0))
         found[f"{model} settings"] = json.dumps(config.as_dict())
         found[f"{model} line"] = line
         found[f"{model} first rows"] = state.parameters.entities.numpy().tobytes()

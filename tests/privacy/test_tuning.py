@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 import shutil
 from pathlib import Path
@@ -13,18 +12,19 @@ import pytest
 import torch
 from scipy import stats
 
+from tests.ledgers import rewrite
 from tests.privacy import QUICK, private_run
 from veilgraph.account import spent
 from veilgraph.account.epsilon import ORDERS
 from veilgraph.account.events import failure, gaussian, sampled, selected, together
 from veilgraph.account.ledger import Ledger
-from veilgraph.certify import verify
 from veilgraph.errors import DivergedError, InputError, PrivacyError, RunError, UsageError, VerificationError
 from veilgraph.load import Graph
 from veilgraph.mark import mark
-from veilgraph.runs import Run
-from veilgraph.train import trials
-from veilgraph.train.tune import tune
+from veilgraph.run.run import Run
+from veilgraph.run.verify import verify
+from veilgraph.tune import trials
+from veilgraph.tune.search import tune
 
 STUDY = {"model": "distmult", "epsilon": 2.0, **QUICK}
 
@@ -171,15 +171,14 @@ def tuned(hospital: Graph, tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.parametrize("name", FORGERIES)
 def test_trials_cannot_be_left_out_of_the_ledger(name: str, tuned: Path, tmp_path: Path) -> None:
     """Nor charged less: whoever writes another ledger gets no certificate."""
-    from veilgraph.certify import certify
+    from veilgraph.run.verify import certify
 
     shutil.copytree(tuned, tmp_path / "run")
     run = Run.open(tmp_path / "run")
     count, chosen = (event for event in run.ledger.events if event["event"] != "nothing")
     settings = [line for line in run.ledger.lines if line["charge"]["event"] == "nothing"]
     lines = [{"what": "forged", "charge": event} for event in FORGERIES[name](count, chosen)]
-    text = "".join(json.dumps(line) + "\n" for line in [*lines, *settings])
-    (run.folder / "ledger.jsonl").write_text(text, encoding="utf-8")
+    rewrite(run.folder / "ledger.jsonl", [*lines, *settings])
     with pytest.raises(VerificationError, match="the best of"):
         certify(Run.open(run.folder))
 
@@ -219,7 +218,7 @@ def test_a_trial_passes_for_nothing_even_half_done(
     """Its ledger says so before its first step; a study whose ledger was replaced does not go on."""
     import importlib
 
-    training = importlib.import_module("veilgraph.train")
+    training = importlib.import_module("veilgraph.train.train")
 
     def killed(*given: Any, **named: Any) -> Any:
         raise Stop

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from veilgraph.train.private import gauss, measure, plan
+from veilgraph.train.private import batches, gauss, measure
 
 
 class Coins:
@@ -60,7 +60,7 @@ class Transcript:
 def transcribed(constant: float) -> Iterator[Transcript]:
     """Write down what is drawn inside; noise is ``constant`` times its deviation, but for single numbers, which get none."""
     seen, patch = Transcript(), pytest.MonkeyPatch()
-    drawn, begun = measure.Gauss.draw, plan.PrivatePlan.__init__
+    drawn, begun = measure.Gauss.draw, batches.PrivateBatches.__init__
 
     def normal(self: gauss.FreshNoise, *shape: int) -> np.ndarray:
         return np.full(shape, 0.0 if shape == (1,) else constant)
@@ -73,7 +73,7 @@ def transcribed(constant: float) -> Iterator[Transcript]:
         seen.draws.append((shape, scale))
         return found
 
-    def begin(self: plan.PrivatePlan, *given: Any, **more: Any) -> None:
+    def begin(self: batches.PrivateBatches, *given: Any, **more: Any) -> None:
         begun(self, *given, **more)
         if len(self.unit_of):
             seen.most = max(seen.most, int(np.unique(self.unit_of, return_counts=True)[1].max()))
@@ -82,7 +82,7 @@ def transcribed(constant: float) -> Iterator[Transcript]:
     patch.setattr(gauss.FreshNoise, "normal", normal)
     patch.setattr(gauss.FreshNoise, "coins", lambda self: coins)
     patch.setattr(measure.Gauss, "draw", draw)
-    patch.setattr(plan.PrivatePlan, "__init__", begin)
+    patch.setattr(batches.PrivateBatches, "__init__", begin)
     try:
         yield seen
     finally:

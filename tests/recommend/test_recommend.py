@@ -10,14 +10,14 @@ import pytest
 import torch
 
 from veilgraph.cli import main
-from veilgraph.errors import InputError, PrivacyError, UnknownNameError, UsageError
+from veilgraph.errors import ConfigError, InputError, PrivacyError, UnknownNameError
 from veilgraph.load import Graph, Vocabulary, save, split
 from veilgraph.mark import mark
 from veilgraph.recommend import judge, readable, recommend
 from veilgraph.recommend.baselines import BASELINES
 from veilgraph.recommend.measures import kept_score, quality
 from veilgraph.recommend.offers import best_columns, scaled
-from veilgraph.runs import Run
+from veilgraph.run.run import Run
 from veilgraph.sanitise.lists import sanitised
 from veilgraph.train import train
 
@@ -112,7 +112,7 @@ def test_measures_equal_a_loop() -> None:
 
 def test_ties_and_sizes() -> None:
     assert best_columns(np.array([[1.0, 2.0, 2.0, 0.0]]), 3).tolist() == [[1, 2, 0]]
-    with pytest.raises(UsageError, match="between 1 and 4"):
+    with pytest.raises(ConfigError, match="between 1 and 4"):
         best_columns(np.zeros((1, 4)), 5)
 
 
@@ -237,7 +237,7 @@ def test_scores_that_are_not_numbers_are_refused(run: Run) -> None:
 
 def test_scores_of_few_and_of_many_users_are_the_same(run: Run) -> None:
     """One by one, in blocks on several cores, and by the scorer of all entities."""
-    from veilgraph.evaluate.scoring import score_all
+    from veilgraph.rank.scoring import score_all
     from veilgraph.recommend import Shelf
 
     shelf = Shelf.of(run, run.graph())

@@ -19,7 +19,7 @@ import numpy as np
 
 from veilgraph.load import Graph, Vocabulary, save, split
 from veilgraph.mark import mark
-from veilgraph.runs import Run
+from veilgraph.run.run import Run
 from veilgraph.train import train
 
 USERS, ITEMS = 80, 60

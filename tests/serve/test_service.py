@@ -21,7 +21,7 @@ from starlette.testclient import TestClient
 from tests.serve.shop import ITEMS, USERS, make_shop
 from veilgraph.cli import main
 from veilgraph.errors import PrivacyError, UsageError, VerificationError
-from veilgraph.runs import Run
+from veilgraph.run.run import Run
 from veilgraph.sanitise.lists import sanitised
 from veilgraph.serve import app, prepare
 from veilgraph.serve.access import Doorkeeper
@@ -200,7 +200,7 @@ def test_what_goes_wrong_for_one_goes_wrong_for_nobody_else(
     whole = Service.recommend
 
     def sometimes(self: Service, asked: Any) -> Any:
-        if any(user == "user/05" for user, _ in asked):
+        if any(user == "user/05" for user, *_ in asked):
             raise RuntimeError("user/05 is the reason")
         return whole(self, asked)
 
@@ -345,7 +345,7 @@ def test_the_service_shows_what_veil_sanitise_writes(run: Run, tmp_path: Path) -
     shop = Shop(run, tmp_path, sanitise="balanced", known=True, **terms)
     offline = sanitised(run, "balanced", repeat=True, **terms)["lists"]
     people = list(offline)
-    assert [one.answer for one in shop.service.recommend([(user, 1) for user in people])] == list(
+    assert [one.answer for one in shop.service.recommend([(user, 1, "") for user in people])] == list(
         offline.values()
     )
 
@@ -367,7 +367,7 @@ def test_the_command_line(run: Run, tmp_path: Path, capsys: pytest.CaptureFixtur
     assert main(["serve", "key", "add", "shop", "--role", "king", "--store", store]) == 3
     assert main(["serve", "key", "add", "shop", "--role", "curator", "--store", store]) == 0
     for rate in ("0", "nan", "-1"):
-        assert main(["serve", str(run.folder), "--store", store, "--port", "0", "--rate", rate]) == 2
+        assert main(["serve", str(run.folder), "--store", store, "--port", "0", "--rate", rate]) == 3
     assert main(["serve", "key", "remove", "\udcff", "--store", store]) == 3
     capsys.readouterr()
     taken = prepare(run.folder, store=store, port=0, log=None)

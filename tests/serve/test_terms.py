@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from tests.serve.shop import ITEMS, make_shop
-from veilgraph.errors import InputError, PrivacyError, UsageError, VeilError
-from veilgraph.runs import Run
+from veilgraph.errors import ConfigError, InputError, PrivacyError, UsageError, VeilError
+from veilgraph.run.run import Run
 from veilgraph.serve.service import Service, Terms
 from veilgraph.serve.store import open_store
 
@@ -31,9 +31,9 @@ def test_terms_that_cannot_be_kept_are_refused_before_anybody_asks(run: Run, tmp
             {"sanitise": "exponential:budget=20", "catalogue": "item/", "known": True},
             PrivacyError,
         ),  # dearer than the budget
-        ({"user_budget": 0}, UsageError),
-        ({"user_budget": float("nan")}, UsageError),
-        ({"top": ITEMS + 1}, UsageError),
+        ({"user_budget": 0}, ConfigError),
+        ({"user_budget": float("nan")}, ConfigError),
+        ({"top": ITEMS + 1}, ConfigError),
         ({"sanitise": "exponential:budget=nan", "catalogue": "item/", "known": True}, InputError),
         (
             {

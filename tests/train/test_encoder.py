@@ -9,28 +9,28 @@ import numpy as np
 import pytest
 import torch
 
-from veilgraph import models
+from veilgraph import registry
 from veilgraph.config import TrainConfig
 from veilgraph.errors import ConfigError, PrivacyError
 from veilgraph.load import Graph
-from veilgraph.models.gcn import RECIPES
 from veilgraph.models.parameters import Parameters
-from veilgraph.rng import Streams
 from veilgraph.train import complete_config, resume, train
-from veilgraph.train.encoder import BASES, EncodedPlan, _asked
-from veilgraph.train.state import TrainingState
+from veilgraph.train.rows import GraphRows, Place
+from veilgraph.train.rows.graph import BASES, asked_about
+from veilgraph.train.session import Session
 
 SMALL = {"dimension": 8, "epochs": 3, "encoder_edges": 400, "threads": 1}
 
 
-def prepared(graph: Graph, **settings: object) -> tuple[EncodedPlan, TrainingState]:
-    config, _ = complete_config(graph, {"model": "distmult", "encoder": "kegcn", **SMALL, **settings})
-    model = models.create(config.model, config.dimension or 1)
-    state = TrainingState.fresh(graph, model, config, Streams(0))
-    return EncodedPlan(graph, model, config, Streams(0)), state
+def prepared(graph: Graph, **settings: object) -> tuple[Session, GraphRows]:
+    """A training whose steps are as long as they are asked to be, and its rows."""
+    given = {"model": "distmult", "encoder": "kegcn", "learning_rate": 1.0, **SMALL, **settings}
+    session = Session.open(graph, complete_config(graph, given)[0])
+    assert isinstance(session.rows, GraphRows)
+    return session, session.rows
 
 
-@pytest.mark.parametrize("encoder", RECIPES)
+@pytest.mark.parametrize("encoder", registry.names("convolutions"))
 @pytest.mark.parametrize("model", ["distmult", "rotate"])
 def test_every_encoder_goes_with_every_scorer(
     hospital: Graph, tmp_path: Path, encoder: str, model: str
@@ -53,21 +53,22 @@ def test_an_encoder_learns(hospital: Graph, tmp_path: Path) -> None:
 
 def test_a_step_is_the_gradient_of_its_loss(hospital: Graph) -> None:
     """Moved by plain steps, encoder and relations go where automatic differentiation of the whole would send them."""
-    plan, state = prepared(hospital, candidates="sampled", optimiser="sgd", dropout=0.0, encoder_bases=2)
-    p = state.parameters
+    session, made = prepared(hospital, candidates="sampled", optimiser="sgd", dropout=0.0, encoder_bases=2)
+    plan, p = session.ordinary_plan(), session.state.parameters
     before = {name: tensor.clone() for name, tensor in p.weights.items()}
     batch = next(iter(plan.batches(0)))
-    edges = plan._messages(batch)
+    edges = made._messages(batch, Place(0, 1))
     leaves = {name: tensor.clone().requires_grad_() for name, tensor in before.items()}
     with torch.enable_grad():
-        rows = plan.encode(leaves, edges)
-    found = plan.gradients(Parameters(rows.detach(), p.relations, p.weights), batch)
+        torch.manual_seed(int(session.streams.numpy("messages", 0, 1, 1).integers(2**31)))
+        rows = made.encode(leaves, edges)
+    found = plan.task.gradients(Parameters(rows.detach(), p.relations, {}), batch)
     assert found.entities.ids is not None
     with torch.enable_grad():
         wanted = torch.autograd.grad(
             (rows[found.entities.ids] * found.entities.values).sum(), list(leaves.values()), allow_unused=True
         )
-    plan.step(p, state.optimisers, batch, 0.1)
+    plan.step(p, session.state.optimisers, batch, 0.1)
     for (name, old), gradient in zip(before.items(), wanted):
         moved = old - 0.1 * gradient if gradient is not None else old
         torch.testing.assert_close(p.weights[name], moved, atol=1e-5, rtol=1e-4)
@@ -76,12 +77,12 @@ def test_a_step_is_the_gradient_of_its_loss(hospital: Graph) -> None:
 @pytest.mark.parametrize("candidates", ["sampled", "all"])
 def test_what_is_asked_about_carries_no_message(hospital: Graph, candidates: str) -> None:
     loss = {"loss": "softmax"}
-    plan, _ = prepared(hospital, candidates=candidates, encoder_edges=10**6, **loss)
+    session, made = prepared(hospital, candidates=candidates, encoder_edges=10**6, **loss)
     known = set(hospital.keys(hospital.train).tolist())
-    for batch in itertools.islice(plan.batches(0), 3):
-        asked = hospital.keys(_asked(batch, len(hospital.relations)))
+    for batch in itertools.islice(session.ordinary_plan().batches(0), 3):
+        asked = hospital.keys(asked_about(batch, len(hospital.relations)))
         assert set(asked.tolist()) <= known  # they are statements, the right way round
-        edges = plan._messages(batch)
+        edges = made._messages(batch, Place(0, 1))
         sent = torch.stack([edges.head, edges.relation, edges.tail], 1).numpy()
         assert not np.isin(hospital.keys(sent), asked).any()
         assert len(edges) == len(hospital.train) - len(np.unique(asked))
@@ -110,12 +111,13 @@ def test_a_stopped_training_ends_as_if_it_had_not_been(hospital: Graph, tmp_path
 def test_transport_draws_bases_to_the_federations(hospital: Graph) -> None:
     distances = {}
     for weight in (0.0, 100.0):
-        plan, state = prepared(hospital, encoder_bases=2, transport="sorted", transport_weight=weight)
+        session, made = prepared(hospital, encoder_bases=2, transport="sorted", transport_weight=weight)
+        plan, state = session.ordinary_plan(), session.state
         start = state.parameters.weights[BASES]
-        plan.anchor = torch.full_like(start, 1.0)
+        made.anchor = torch.full_like(start, 1.0)
         for batch in itertools.islice(plan.batches(0), 20):
             plan.step(state.parameters, state.optimisers, batch, 0.02)
-        distances[weight] = float(plan._distance(state.parameters.weights[BASES]).detach())
+        distances[weight] = float(made._distance(state.parameters.weights[BASES]).detach())
     assert distances[100.0] < 0.8 * distances[0.0]
 
 

@@ -6,10 +6,10 @@ import pytest
 import torch
 
 from tests import naive
+from veilgraph import registry
 from veilgraph.errors import UnknownNameError
 from veilgraph.train import losses
 from veilgraph.train.gradients import Objective
-from veilgraph.train.losses import Loss
 
 NAMES = ("margin", "softplus", "self-adversarial", "softmax")
 
@@ -21,7 +21,7 @@ def test_coefficients_are_derivatives(name: str, masked: bool) -> None:
     positive, negative = torch.randn(5), torch.randn(5, 6) * 3
     if masked:
         negative[1, 2] = -torch.inf
-    loss = Loss(name, 1.5, 0.5, 100)
+    loss = losses.create(name, 1.5, 0.5, 100)
     found = loss.coefficients(positive.clone(), negative.clone())
     a, b = positive.clone().requires_grad_(), negative.clone().requires_grad_()
     values = torch.stack([naive.loss_of(Objective(loss), a[i], b[i]) for i in range(5)])
@@ -33,14 +33,14 @@ def test_coefficients_are_derivatives(name: str, masked: bool) -> None:
 
 def test_sampled_softmax_over_all_others_is_the_full_softmax() -> None:
     scores = torch.randn(1, 9)
-    found = Loss("softmax", entities=10).coefficients(torch.tensor([0.3]), scores)
+    found = losses.create("softmax", entities=10).coefficients(torch.tensor([0.3]), scores)
     full = torch.cat([torch.tensor([[0.3]]), scores], 1)
     torch.testing.assert_close(found.value, torch.logsumexp(full, 1) - 0.3)
 
 
 def test_extreme_scores_stay_finite() -> None:
-    for name in losses.NAMES:
-        found = Loss(name, 1.0, 1.0, 50).coefficients(
+    for name in registry.names("losses"):
+        found = losses.create(name, 1.0, 1.0, 50).coefficients(
             torch.tensor([1e4, -1e4]), torch.tensor([[1e4, -1e4], [-1e4, 1e4]])
         )
         assert all(part.isfinite().all() for part in found)
@@ -48,4 +48,4 @@ def test_extreme_scores_stay_finite() -> None:
 
 def test_unknown_loss_says_the_nearest() -> None:
     with pytest.raises(UnknownNameError, match="Nearest: softmax"):
-        Loss("sofmax")
+        losses.create("sofmax")

@@ -14,7 +14,7 @@ import torch
 
 from veilgraph.errors import RunError
 from veilgraph.load import Graph, save
-from veilgraph.runs import Run
+from veilgraph.run.run import Run
 from veilgraph.train import resume, train
 from veilgraph.train.loop import Progress
 

@@ -10,13 +10,14 @@ import pytest
 import torch
 
 from veilgraph.errors import ConfigError, InputError, RunError, UsageError
-from veilgraph.evaluate.predict import DESCRIBED
 from veilgraph.load import Graph, load, split
+from veilgraph.rank.popularity import popularity
 from veilgraph.rng import Streams
+from veilgraph.run.predict import DESCRIBED
 from veilgraph.train import resume, train
 from veilgraph.train.loop import CHECKPOINT_SECONDS
+from veilgraph.train.rows.text import TextRows, only_its_own, plain, texts_of
 from veilgraph.train.session import Session
-from veilgraph.train.text import plain, texts_of
 
 QUICK = {"text": "mean", "dimension": 16, "epochs": 2, "negatives": 16, "batch": 256, "threads": 1}
 
@@ -37,26 +38,27 @@ def inductive() -> Graph:
 def test_a_step_follows_the_gradient(mix: str, model: str, hospital: Graph) -> None:
     """With plain steps what is learnt moves by rate · gradient of the mean loss, by automatic differentiation through everything."""
     from veilgraph.train import complete_config
-    from veilgraph.train.gradients import TripleBatch
-    from veilgraph.train.text import _only_its_own
+    from veilgraph.train.batches import TripleBatch
 
     config, _ = complete_config(
-        hospital, {**QUICK, "model": model, "optimiser": "sgd", "text_mix": mix, "candidates": "sampled", "loss": "softplus"}
+        hospital,
+        {**QUICK, "model": model, "optimiser": "sgd", "text_mix": mix, "candidates": "sampled", "loss": "softplus",
+         "learning_rate": 1.0},
     )  # fmt: skip
     session = Session.open(hospital, config)
     plan, p = session.ordinary_plan(), session.state.parameters
-    plan.described = replace(plan.described)
+    assert isinstance(session.rows, TextRows)
     batch = next(plan.batches(0))
     assert isinstance(batch, TripleBatch)
     before = {name: tensor.clone() for name, tensor in p.weights.items()}
-    ids, _ = _only_its_own(batch, len(p.entities))
+    ids, _ = only_its_own(batch, len(p.entities))
     drawing = Streams(config.seed).numpy("messages", 0, 1)
     shown = torch.ones(len(p.entities))
     shown[ids] = torch.from_numpy((drawing.random(len(ids)) >= 0.3).astype(np.float32))
     leaves = {name: tensor.clone().requires_grad_() for name, tensor in before.items()}
     with torch.enable_grad():
-        rows = plan.described.rows(slice(None), leaves, shown)
-    found = plan.gradients(replace(p, entities=rows.detach()), batch)
+        rows = session.rows.described.rows(slice(None), leaves, shown)
+    found = plan.task.gradients(replace(p, entities=rows.detach()), batch)
     on_rows = torch.zeros_like(rows).index_add_(0, found.entities.ids, found.entities.values)
     gradients = torch.autograd.grad(rows, list(leaves.values()), on_rows, allow_unused=True)
     plan.step(p, session.state.optimisers, batch, 0.5)
@@ -80,6 +82,10 @@ def test_new_entities_are_ranked_above_chance(inductive: Graph, tmp_path: Path) 
     assert sum(part["queries"] for part in parts) == found["queries"]
     total = sum(part["mrr"] * part["queries"] for part in parts)
     assert total / found["queries"] == pytest.approx(found["mrr"])
+    usual = popularity(inductive)["mrr"]
+    assert found["mrr"] > usual, "what knows no description must be beaten"
+    assert found["new_end"]["queries"] + found["known_end"]["queries"] == found["queries"]
+    assert found["new_end"]["mrr"] < found["known_end"]["mrr"]
 
 
 def test_resumed_ends_as_if_it_had_not_stopped(hospital: Graph, tmp_path: Path) -> None:

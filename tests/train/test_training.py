@@ -9,13 +9,14 @@ import numpy as np
 import pytest
 
 from tests.conftest import random_graph
-from veilgraph.config import ENCODER, PRIVACY, TEXT, TrainConfig
+from veilgraph.config import ENCODER, TEXT, TrainConfig
+from veilgraph.config.asked import PRIVACY
 from veilgraph.errors import ConfigError, InputError, RunError, UsageError
 from veilgraph.load import Graph
-from veilgraph.runs import Run
+from veilgraph.run.run import Run
 from veilgraph.train import complete_config, train
 from veilgraph.train.schedules import factor
-from veilgraph.train.tune import tune
+from veilgraph.tune.search import tune
 
 
 def quick(graph: Graph, folder: Path, **settings: object) -> Run:
@@ -165,7 +166,7 @@ def test_tuning_goes_on_where_it_stopped(hospital: Graph, tmp_path: Path) -> Non
     pytest.importorskip("optuna")
     seen: list[int] = []
     options = {"model": "distmult", "dimension": 8, "epochs": 2, "threads": 1, "validate_every": 1}
-    with pytest.raises(UsageError):
+    with pytest.raises(ConfigError):
         tune(hospital, out=tmp_path, trials=0, **options)
     tune(hospital, out=tmp_path, trials=2, report=lambda t: seen.append(t["trial"]), **options)
     result = tune(hospital, out=tmp_path, trials=3, report=lambda t: seen.append(t["trial"]), **options)

@@ -11,7 +11,7 @@ ROOM = "train/private/marginals.py"
 MUTANTS = [
     Mutant(
         "counts: a unit of m statements moves them by √(2 m)",
-        ROOM,
+        "account/prices.py",
         "math.sqrt(2) * self.per_unit",
         "math.sqrt(2 * self.per_unit)",
         f"{TRANSCRIPT}::test_counts_draw_what_they_are_charged[head]",
@@ -32,7 +32,7 @@ MUTANTS = [
     ),
     Mutant(
         "counts: weights of a statement's two sides have squares of 4",
-        "train/private/roles.py",
+        "train/private/count_roles.py",
         "np.sqrt(2 * share / ",
         "np.sqrt(4 * share / ",
         f"{COUNTS}::test_sensitivity_of_counts",
@@ -81,14 +81,14 @@ MUTANTS = [
     ),
     Mutant(
         "a study's score: a unit of m statements moves it by one",
-        "train/trials.py",
+        "tune/trials.py",
         "Asked(float(per_unit), multiplier)",
         "Asked(1.0, multiplier)",
         f"{TRANSCRIPT}::test_a_study_draws_what_it_is_charged[head]",
     ),
     Mutant(
         "a study's score reads more of a unit than its cap",
-        "train/trials.py",
+        "tune/trials.py",
         '    statements = statements[capped(units(graph, "valid"), per_unit, rng)]\n',
         "    statements = statements[rng.permutation(len(statements))]\n",
         "privacy/test_tuning.py::test_a_score_reads_no_more_of_a_unit_than_its_cap",

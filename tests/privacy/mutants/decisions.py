@@ -10,21 +10,21 @@ LEDGER = "privacy/test_ledger_and_certificate.py"
 MUTANTS = [
     Mutant(
         "facts are not bound to the ledger",
-        "run_facts.py",
-        "digest=config.digest, facts=digest_of(facts), **more)",
+        "run/facts.py",
+        "digest=config.digest, facts=digest_of(facts), file=whole, **more)",
         "digest=config.digest, **more)",
         f"{LEDGER}::test_a_promise_cannot_be_changed_between_a_kill_and_its_end",
     ),
     Mutant(
         "nobody compares facts with the marks",
-        "run_facts.py",
+        "run/facts.py",
         "        if facts.get(key) != marks[key]\n",
         "        if False\n",
         f"{LEDGER}::test_facts_are_compared_with_the_marks",
     ),
     Mutant(
         "a certificate is silent about what was decided from statements",
-        "run_facts.py",
+        "run/facts.py",
         "return list(dict.fromkeys([*graph.decided_from, *marks]))",
         "return []",
         "privacy/test_decided_before.py::test_decisions_that_look_at_any_statement_are_named",
@@ -59,10 +59,10 @@ MUTANTS = [
     ),
     Mutant(
         "the list of labels is read off protected labels",
-        "train/classify/__init__.py",
+        "classify/classify.py",
         "len(steps) > 1 and steps[-1] != steps[0]\n",
         "len(steps) > 0\n",
-        "train/classify/test_guarantees.py::test_labels_one_step_away_are_protected_too",
+        "classify/test_guarantees.py::test_labels_one_step_away_are_protected_too",
     ),
     Mutant(
         "lists with an ε are refused by what a person has",
@@ -108,7 +108,7 @@ MUTANTS = [
     ),
     Mutant(
         "a commitment without its salt",
-        "commitment.py",
+        "run/commitment.py",
         "hmac.new(bytes.fromhex(salt), ",
         "hmac.new(bytes(16), ",
         "privacy/test_contract.py::test_hash_of_confidential_data_is_not_published",

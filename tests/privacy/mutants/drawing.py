@@ -10,11 +10,14 @@ LEDGER = "privacy/test_ledger_and_certificate.py"
 MEASURE = "train/private/measure.py"
 SAMPLE = "train/private/sample.py"
 PLAN = "train/private/plan.py"
+PRICES = "account/prices.py"
+PROMISE = "account/promise.py"
+PROMISED = "account/test_promise.py"
 
 MUTANTS = [
     Mutant(
         "2 σ is charged, σ is drawn",
-        MEASURE,
+        PRICES,
         "return self.sensitivity * self.multiplier",
         "return self.sensitivity * self.multiplier / 2",
         f"{TRANSCRIPT}::test_steps_draw_what_they_are_charged[dense-statement]",
@@ -49,7 +52,7 @@ MUTANTS = [
     ),
     Mutant(
         "several releases of one batch at the price of the quietest",
-        MEASURE,
+        PRICES,
         "sum(one.multiplier**-2 for one in asked)",
         "min(one.multiplier**-2 for one in asked)",
         f"{TRANSCRIPT}::test_steps_draw_what_they_are_charged[adafest-statement]",
@@ -70,7 +73,7 @@ MUTANTS = [
     ),
     Mutant(
         "a sum has no noise where relations stand",
-        "train/private/mechanisms/base.py",
+        "train/mechanisms/base.py",
         "        out = torch.from_numpy(noise.draw(count, table.shape[1]))\n",
         "        out = torch.from_numpy(noise.draw(count, table.shape[1])) * (count > 100)\n",
         f"{TRANSCRIPT}::test_steps_draw_what_they_are_charged[dense-statement]",
@@ -85,9 +88,9 @@ MUTANTS = [
     Mutant(
         "a step reads no more of a batch than half of what is expected",
         PLAN,
-        "        wrong = self.negatives(batch.number)\n",
-        "        most = int(self.terms.expected / 2)\n        chosen, owner = chosen[:most], owner[:most]\n"
-        "        wrong = self.negatives(batch.number)\n",
+        "        wrong = self.confidential.negatives(batch.number)\n",
+        "        most = int(self.terms.expected / 2)\n        statements, owner = statements[:most], owner[:most]\n"
+        "        wrong = self.confidential.negatives(batch.number)\n",
         f"{TRANSCRIPT}::test_a_step_reads_all_that_was_drawn",
     ),
     Mutant(
@@ -100,15 +103,15 @@ MUTANTS = [
     Mutant(
         "sums are divided by the number of units that was drawn",
         PLAN,
-        "        wrong = self.negatives(batch.number)\n",
-        "        self.mechanism.terms = replace(self.terms, expected=max(1, len(chosen)))\n"
-        "        wrong = self.negatives(batch.number)\n",
+        "        wrong = self.confidential.negatives(batch.number)\n",
+        "        self.mechanism.terms = replace(self.terms, expected=max(1, len(statements)))\n"
+        "        wrong = self.confidential.negatives(batch.number)\n",
         f"{TRANSCRIPT}::test_steps_draw_what_they_are_charged[dense-statement]",
     ),
     Mutant(
         "a unit may have more statements than its cap",
-        PLAN,
-        "kept = capped(unit_of, terms.per_unit, meter.coins())",
+        "train/private/batches.py",
+        "kept = capped(unit_of, per_unit, coins)",
         "kept = np.ones(len(unit_of), bool)",
         f"{TRANSCRIPT}::test_steps_draw_what_they_are_charged[dense-head]",
     ),
@@ -128,23 +131,23 @@ MUTANTS = [
     ),
     Mutant(
         "noise comes from the seed of the run",
-        "train/private/setup.py",
-        "secure=config.secure_noise, insecure_seed=config.insecure_noise_seed, threads",
-        "secure=config.secure_noise, insecure_seed=config.seed, threads",
+        "train/session.py",
+        "insecure_seed=chosen.seed",
+        "insecure_seed=self.settings.seed",
         "privacy/test_fresh_noise.py::test_seed_does_not_fix_noise_or_private_batches",
     ),
     Mutant(
         "the noise of the number of units comes from the seed of the run",
-        "train/private/setup.py",
+        "train/private/begin.py",
         "meter = Meter(ledger, source(secure=config.secure_noise, insecure_seed=config.insecure_noise_seed))",
         "meter = Meter(ledger, source(secure=config.secure_noise, insecure_seed=config.seed))",
         "privacy/test_fresh_noise.py::test_seed_does_not_fix_noise_or_private_batches",
     ),
     Mutant(
         "the noise of the counts comes from the seed of the run",
-        "train/priors.py",
-        "insecure_seed=config.insecure_noise_seed",
-        "insecure_seed=config.seed",
+        "train/session.py",
+        "self.ledger, self._noise())",
+        "self.ledger, source(insecure_seed=self.settings.seed))",
         "privacy/test_fresh_noise.py::test_seed_does_not_fix_noisy_counts",
     ),
     Mutant(
@@ -170,7 +173,7 @@ MUTANTS = [
     ),
     Mutant(
         "the number of units is published as it is",
-        "train/private/setup.py",
+        "train/private/begin.py",
         "return max(FEWEST, float(noisy[0]))",
         "return max(FEWEST, float(exact[0]))",
         f"{CONTRACT}::test_number_of_confidential_statements_is_not_public",
@@ -191,9 +194,44 @@ MUTANTS = [
     ),
     Mutant(
         "steps go on when the budget is spent",
-        PLAN,
-        "            self.left = steps_left(events, event, config.epsilon, self.delta, total)\n",
+        "train/private/purse.py",
+        "            self.left = steps_left(events, event, promise.epsilon, promise.delta, total)\n",
         "            self.left = total\n",
         f"{LEDGER}::test_training_stops_before_the_budget_is_exceeded",
+    ),
+    Mutant(
+        "the noise of steps is settled as if there were no counts",
+        PROMISE,
+        "        known += [self.counted] if self.counts else []\n",
+        "",
+        f"{PROMISED}::test_what_is_settled_keeps_the_budget_with_every_release",
+    ),
+    Mutant(
+        "the noise of steps is settled as if no clip norm had to be found",
+        PROMISE,
+        "        known += [self.norms] if self.clip_from_data else []\n",
+        "",
+        f"{PROMISED}::test_what_is_settled_keeps_the_budget_with_every_release",
+    ),
+    Mutant(
+        "whether the number of units was paid for is not looked at",
+        PROMISE,
+        "        if gaussian(NUMBER.multiplier) not in events:\n",
+        "        if False:\n",
+        f"{LEDGER}::test_a_charge_cannot_be_left_out_and_certified_again",
+    ),
+    Mutant(
+        "steps of another price are taken for those of the settings",
+        PROMISE,
+        '        if any(all(event["of"] not in prices for _, prices in stages) for event in taken):\n',
+        "        if False:\n",
+        f"{PROMISED}::test_a_promise_names_what_a_ledger_lacks",
+    ),
+    Mutant(
+        "fewer steps than were taken are enough",
+        PROMISE,
+        "            if paid >= asked:\n",
+        "            if True:\n",
+        f"{PROMISED}::test_a_promise_names_what_a_ledger_lacks",
     ),
 ]

@@ -7,8 +7,8 @@ from tests.privacy.mutants.mutant import Mutant
 CLIP = "train/private/test_clip.py"
 HOSTILE = "privacy/test_hostile_tables.py"
 DESCRIBED = "train/private/test_described.py"
-KERNELS = "train/private/kernels.py"
-TEXT = "train/private/text.py"
+KERNELS = "train/private/clip_kernels.py"
+TEXT = "train/private/projection.py"
 
 MUTANTS = [
     Mutant(

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from tests.privacy.mutants.mutant import Mutant
 
-MECHANISMS = "train/classify/test_mechanisms.py"
+MECHANISMS = "classify/test_mechanisms.py"
 TRANSCRIPT = "privacy/test_transcript.py"
-EDGE = "train/classify/guarantees/edge.py"
-STEPS = "train/classify/private_steps.py"
+EDGE = "classify/guarantees/edge.py"
+STEPS = "classify/private_steps.py"
 
 MUTANTS = [
     Mutant(
@@ -61,14 +61,14 @@ MUTANTS = [
     ),
     Mutant(
         "label, node: an example's bias has no part in its norm",
-        "train/classify/perceptron.py",
+        "classify/perceptron.py",
         "(into.square().sum(1) + 1) * out.square().sum(1)",
         "into.square().sum(1) * out.square().sum(1)",
         f"{MECHANISMS}::test_clipped_sums_equal_a_loop",
     ),
     Mutant(
         "node: an entity reads the statements it is the tail of",
-        "train/classify/guarantees/node.py",
+        "classify/guarantees/node.py",
         "along(task.confidential[:, 2], task.confidential[:, 0], task.nodes)",
         "along(task.confidential[:, 0], task.confidential[:, 2], task.nodes)",
         f"{MECHANISMS}::test_no_other_entity_reads_an_entitys_statements",

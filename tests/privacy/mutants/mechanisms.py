@@ -6,7 +6,7 @@ from tests.privacy.mutants.mutant import Mutant
 
 TRANSCRIPT = "privacy/test_transcript.py"
 CONTRACT = "privacy/test_contract.py"
-ROOM = "train/private/mechanisms"
+ROOM = "train/mechanisms"
 
 MUTANTS = [
     Mutant(
@@ -40,7 +40,7 @@ MUTANTS = [
     ),
     Mutant(
         "adafest: a unit votes once",
-        "train/private/plan.py",
+        "train/private/clip.py",
         "return Votes(ids, counts, math.sqrt(2 * per_unit))",
         "return Votes(ids, counts, 1.0)",
         f"{TRANSCRIPT}::test_steps_draw_what_they_are_charged[adafest-head]",
@@ -81,11 +81,25 @@ MUTANTS = [
         f"{TRANSCRIPT}::test_steps_draw_what_they_are_charged[select-statement]",
     ),
     Mutant(
-        "select: choosing costs as if neighbours were replaced",
+        "select: the noisy max costs half",
         f"{ROOM}/select.py",
-        "zcdp(2.25 / (8 * sigma**2) + 2 / sigma**2)",
-        "zcdp(1 / (8 * sigma**2) + 0.5 / sigma**2)",
+        "1 / as_gaussian(1.5 / sigma)",
+        "1 / as_gaussian(0.75 / sigma)",
         f"{TRANSCRIPT}::test_steps_draw_what_they_are_charged[select-statement]",
+    ),
+    Mutant(
+        "select: the test costs as if a gap changed by C",
+        f"{ROOM}/select.py",
+        "Asked(2 * step.sensitivity, sigma / 2)",
+        "Asked(step.sensitivity, sigma)",
+        f"{TRANSCRIPT}::test_steps_draw_what_they_are_charged[select-statement]",
+    ),
+    Mutant(
+        "select: a private choice is taken for a Gaussian that tells less",
+        f"{ROOM}/select.py",
+        "return -2 * NormalDist().inv_cdf(",
+        "return -1 * NormalDist().inv_cdf(",
+        f"{TRANSCRIPT}::test_a_gaussian_is_as_telling_as_a_private_choice[0.2]",
     ),
     Mutant(
         "touched claims a guarantee",
@@ -100,5 +114,26 @@ MUTANTS = [
         "        if self.terms.shrink:\n            shrink(out, noise.deviation)\n",
         "        if not len(rows.ids):\n            out.zero_()\n",
         f"{CONTRACT}::test_empty_batches_still_get_noise",
+    ),
+    Mutant(
+        "a mechanism may move tables without measured noise",
+        "train/private/plan.py",
+        "        if not token.spent:\n",
+        "        if False:\n",
+        "privacy/test_forgeries.py::test_a_mechanism_that_measures_nothing_moves_nothing",
+    ),
+    Mutant(
+        "an early end excuses any number of steps",
+        "run/verify.py",
+        "return said if isinstance(said, int) and said in reachable else None",
+        "return said if isinstance(said, int) else None",
+        "privacy/test_forgeries.py::test_steps_that_no_early_end_explains_are_missed[0]",
+    ),
+    Mutant(
+        "a seeded noise may be forgotten by the ledger",
+        "account/promise.py",
+        "        if self.seeded and non_private(SEEDED) not in events:\n",
+        "        if False:\n",
+        "privacy/test_forgeries.py::test_a_seeded_noise_cannot_be_forgotten",
     ),
 ]

@@ -9,8 +9,8 @@ import pytest
 
 from tests.privacy.mutants.mutant import ROOT, Mutant, everything
 from tests.privacy.mutants.plant import killed
-from veilgraph.train.private import mechanisms
-from veilgraph.train.private.mechanisms import mechanism_class
+from veilgraph import registry
+from veilgraph.train.mechanisms import mechanism_class
 
 ALL = everything()
 
@@ -28,7 +28,7 @@ def test_names_are_unique() -> None:
     assert len({mutant.name for mutant in ALL}) == len(ALL)
 
 
-@pytest.mark.parametrize("name", mechanisms.names())
+@pytest.mark.parametrize("name", registry.names("mechanisms"))
 def test_every_mechanism_brings_its_own(name: str) -> None:
     """A new mechanism is one file, and a fault in it that a test sees."""
     module = mechanism_class(name).__module__.rpartition(".")[2]
@@ -43,7 +43,7 @@ def test_a_fault_that_changes_nothing_survives(tmp_path: Path) -> None:
 
     harmless = Mutant(
         "nothing",
-        "run_facts.py",
+        "run/facts.py",
         '"""A SHA-256 of every fact."""',
         '"""A digest of every fact."""',
         "test_rng.py",

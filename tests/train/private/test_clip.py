@@ -8,10 +8,11 @@ import torch
 
 from tests import naive
 from tests.conformance.test_models import CASES, ENTITIES, RELATIONS, dense, make
+from veilgraph import registry
 from veilgraph.train import losses, negatives
-from veilgraph.train.gradients import Objective, TripleBatch
-from veilgraph.train.losses import Loss
-from veilgraph.train.private.clip import SLACK, Clip
+from veilgraph.train.batches import TripleBatch
+from veilgraph.train.gradients import Objective
+from veilgraph.train.private.clip import SLACK, Clip, How
 from veilgraph.train.private.pulls import pulls
 from veilgraph.train.private.sums import clipped_sum
 
@@ -36,16 +37,16 @@ def private_batch(size: int = 12, chunk: int = 4, k: int = 6) -> TripleBatch:
 
 
 @pytest.mark.parametrize(("name", "norm"), CASES)
-@pytest.mark.parametrize("loss", losses.NAMES)
+@pytest.mark.parametrize("loss", registry.names("losses"))
 @pytest.mark.parametrize("reciprocal", [False, True])
 def test_clipped_sum_equals_a_loop_over_statements(name: str, norm: int, loss: str, reciprocal: bool) -> None:
     model, p = make(name, norm, reciprocal)
-    objective = Objective(Loss(loss, 1.0, 1.0, ENTITIES), "l2", 0.01, reciprocal)
+    objective = Objective(losses.create(loss, 1.0, 1.0, ENTITIES), "l2", 0.01, reciprocal)
     batch = private_batch()
     each = naive.per_statement(model, p, batch, objective)
     norms = torch.stack([torch.cat([e.flatten(), r.flatten()]).norm() for e, r in each])
     clip = Clip(float(norms.median()))
-    found = clipped_sum(model, p, batch, None, objective, clip)
+    found = clipped_sum(How(model, objective, clip), p, batch, None)
     assert (found.norms >= norms * (1 - 1e-5)).all(), "a norm was under-estimated"
     exact = model.similarity.name not in ("l1", "l2", "modulus") or not model.separable
     if exact:
@@ -67,13 +68,13 @@ def test_units_of_several_statements_stay_inside_the_clip(
     name: str, norm: int, tables: tuple[bool, bool]
 ) -> None:
     model, p = make(name, norm)
-    objective = Objective(Loss("softmax", 1.0, 1.0, ENTITIES), "none", 0.0, False)
+    objective = Objective(losses.create("softmax", 1.0, 1.0, ENTITIES), "none", 0.0, False)
     batch = private_batch()
     unit = torch.tensor([0, 0, 1, 1, 0, 2, 3, 3, 3, 1, 2, 4])
     clip = Clip(0.05, *tables)
     for alone in range(4):
         weight = (unit == alone).float()
-        one = clipped_sum(model, p, batch._replace(weight=weight), unit, objective, clip)
+        one = clipped_sum(How(model, objective, clip), p, batch._replace(weight=weight), unit)
         parts = [rows.values for rows in (one.entities, one.relations) if rows is not None]
         norm_of_sum = torch.cat([part.flatten() for part in parts]).norm()
         assert norm_of_sum <= clip.norm
@@ -87,11 +88,11 @@ def test_sums_of_neighbours_differ_by_at_most_the_clip(
 ) -> None:
     """Add or remove one unit, down to an empty batch: collisions, repeated statements and h = t included."""
     model, p = make(name, norm, reciprocal=True)
-    objective = Objective(Loss("softmax", 1.0, 1.0, ENTITIES), "l2", 0.01, True)
+    objective = Objective(losses.create("softmax", 1.0, 1.0, ENTITIES), "l2", 0.01, True)
     batch, clip = private_batch(), Clip(0.1, *tables)
 
     def table(weight: torch.Tensor) -> torch.Tensor:
-        found = clipped_sum(model, p, batch._replace(weight=weight), None, objective, clip)
+        found = clipped_sum(How(model, objective, clip), p, batch._replace(weight=weight), None)
         pairs = ((found.entities, p.entities), (found.relations, p.relations))
         return torch.cat([dense(rows, like).flatten() for rows, like in pairs if rows is not None])
 
@@ -106,7 +107,7 @@ def test_sums_of_neighbours_differ_by_at_most_the_clip(
 def test_a_unit_is_not_held_against_its_own_entities() -> None:
     """Norms add up rows of a unit's own entities and rows of negatives as if they never were the same."""
     model, p = make("complex", 1)
-    objective = Objective(Loss("softmax", 1.0, 1.0, ENTITIES), "none", 0.0, False)
+    objective = Objective(losses.create("softmax", 1.0, 1.0, ENTITIES), "none", 0.0, False)
     batch = private_batch()
     unit = torch.tensor([0, 0, 1, 1, 0, 2, 3, 3, 3, 1, 2, 4])
     found = pulls(model, p, batch, unit, objective).on_negative.view(2, len(unit), -1)
@@ -123,10 +124,10 @@ def test_a_unit_is_not_held_against_its_own_entities() -> None:
 
 def test_gradients_that_are_not_numbers_count_as_zero() -> None:
     model, p = make("complex", 1)
-    objective = Objective(Loss("softmax", 1.0, 1.0, ENTITIES))
+    objective = Objective(losses.create("softmax", 1.0, 1.0, ENTITIES))
     batch = private_batch()
     p.relations[batch.triples[5, 1]] = 1e38
-    found = clipped_sum(model, p, batch, None, objective, Clip(1.0))
+    found = clipped_sum(How(model, objective, Clip(1.0)), p, batch, None)
     for rows in (found.entities, found.relations):
         assert rows is not None
         assert rows.values.isfinite().all()

@@ -9,13 +9,14 @@ import torch
 from tests import naive
 from tests.conformance.test_models import CASES, ENTITIES, dense, make
 from tests.train.private.test_clip import private_batch
+from veilgraph import registry
 from veilgraph.models import model_class
 from veilgraph.models.parameters import Parameters
 from veilgraph.train import losses
-from veilgraph.train.gradients import Objective, TripleBatch
-from veilgraph.train.losses import Loss
-from veilgraph.train.private.clip import SLACK, Clip
-from veilgraph.train.private.text import described_sum
+from veilgraph.train.batches import TripleBatch
+from veilgraph.train.gradients import Objective
+from veilgraph.train.private.clip import SLACK, Clip, How
+from veilgraph.train.private.projection import described_sum
 
 SEPARABLE = [case for case in CASES if model_class(case[0]).separable and case[0] != "marginals"]
 WIDTH = 5
@@ -32,18 +33,18 @@ def made(name: str, norm: int, reciprocal: bool) -> tuple:
 
 
 @pytest.mark.parametrize(("name", "norm"), SEPARABLE)
-@pytest.mark.parametrize("loss", losses.NAMES)
+@pytest.mark.parametrize("loss", registry.names("losses"))
 @pytest.mark.parametrize("reciprocal", [False, True])
 def test_sum_on_a_projection_equals_a_loop_over_statements(
     name: str, norm: int, loss: str, reciprocal: bool
 ) -> None:
     model, p, features = made(name, norm, reciprocal)
-    objective = Objective(Loss(loss, 1.0, 1.0, ENTITIES), "none", 0.0, reciprocal)
+    objective = Objective(losses.create(loss, 1.0, 1.0, ENTITIES), "none", 0.0, reciprocal)
     batch = private_batch(chunk=12)
     each = [(features.T @ e, r) for e, r in naive.per_statement(model, p, batch, objective)]
     norms = torch.stack([torch.cat([e.flatten(), r.flatten()]).norm() for e, r in each])
     clip = Clip(float(norms.median()))
-    found = described_sum(model, p, features, batch, None, objective, clip)
+    found = described_sum(How(model, objective, clip), p, features, batch, None)
     assert (found.norms >= norms * (1 - 1e-5)).all(), "a norm was under-estimated"
     if model.similarity.name == "dot":
         torch.testing.assert_close(found.norms, norms, atol=1e-4, rtol=1e-3)
@@ -61,7 +62,7 @@ def test_one_unit_changes_the_sum_by_at_most_the_clip(name: str, scale: float) -
     """Neighbouring batches: all statements of one unit more, whatever they are, with rows of any size."""
     model, p, features = made(name, 1, True)
     p = Parameters(p.entities * scale, p.relations)
-    objective, clip = Objective(Loss("softmax", 1.0, 1.0, ENTITIES), "none", 0.0, True), Clip(0.7)
+    objective, clip = Objective(losses.create("softmax", 1.0, 1.0, ENTITIES), "none", 0.0, True), Clip(0.7)
     batch = private_batch(chunk=12)
     unit = torch.tensor([0, 0, 0, 1, 1, 2, 3, 4, 4, 4, 5, 6])
     for gone in range(7):
@@ -69,7 +70,7 @@ def test_one_unit_changes_the_sum_by_at_most_the_clip(name: str, scale: float) -
         for kept in (torch.ones(12, dtype=torch.bool), unit != gone):
             part = TripleBatch(batch.triples[kept], batch.negatives)
             numbers = torch.unique(unit[kept], return_inverse=True)[1]
-            found = described_sum(model, p, features, part, numbers, objective, clip)
+            found = described_sum(How(model, objective, clip), p, features, part, numbers)
             sums.append((dense(found.entities, torch.zeros(WIDTH, 8)), dense(found.relations, p.relations)))
         change = torch.cat([(a - b).flatten().double() for a, b in zip(*sums)]).norm()
         assert change <= clip.norm * (1 + 1e-6)
@@ -77,7 +78,7 @@ def test_one_unit_changes_the_sum_by_at_most_the_clip(name: str, scale: float) -
 
 def test_terms_that_cancel_are_not_under_estimated() -> None:
     """x ⊗ g − x ⊗ g′ with g′ nearly g: single precision loses the difference, the bound must not."""
-    from veilgraph.train.private.text import _length
+    from veilgraph.train.private.projection import _length
 
     torch.manual_seed(0)
     left, right = torch.randn(500, 64), 1e3 * torch.randn(500, 64)
@@ -95,11 +96,11 @@ def test_rows_of_any_size_mark_nobody(name: str, norm: int, size: float) -> None
     batch = private_batch(chunk=12)
     p.entities[batch.triples[2, 0]] = size
     p.entities[batch.negatives[0, 0]] = -size
-    objective = Objective(Loss("softmax", 1.0, 1.0, ENTITIES), "none", 0.0, True)
+    objective = Objective(losses.create("softmax", 1.0, 1.0, ENTITIES), "none", 0.0, True)
     sums = []
     for kept in (torch.ones(12, dtype=torch.bool), torch.arange(12) != 2):
         part = TripleBatch(batch.triples[kept], batch.negatives)
-        found = described_sum(model, p, features, part, None, objective, Clip(1.0))
+        found = described_sum(How(model, objective, Clip(1.0)), p, features, part, None)
         sums.append(
             torch.cat(
                 [
@@ -115,7 +116,7 @@ def test_rows_of_any_size_mark_nobody(name: str, norm: int, size: float) -> None
 def test_a_statement_that_diverged_counts_nothing() -> None:
     model, p, features = made("transe", 2, True)
     p.entities[private_batch().triples[1, 0]] = torch.nan
-    objective = Objective(Loss("softmax", 1.0, 1.0, ENTITIES), "none", 0.0, True)
-    found = described_sum(model, p, features, private_batch(chunk=12), None, objective, Clip(1.0))
+    objective = Objective(losses.create("softmax", 1.0, 1.0, ENTITIES), "none", 0.0, True)
+    found = described_sum(How(model, objective, Clip(1.0)), p, features, private_batch(chunk=12), None)
     assert torch.isfinite(found.entities.values).all()
     assert torch.isfinite(found.relations.values).all()

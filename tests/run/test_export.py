@@ -10,12 +10,13 @@ import pytest
 import torch
 
 from veilgraph.errors import UnknownNameError, UsageError
-from veilgraph.evaluate.scoring import score_all
-from veilgraph.export import FORMATS, PYKEEN, export, load_pykeen
-from veilgraph.export_counts import write_counts
 from veilgraph.load import Graph, Vocabulary
 from veilgraph.models.prior import Prior
-from veilgraph.runs import Run
+from veilgraph.rank.scoring import score_all
+from veilgraph.run.export import export
+from veilgraph.run.formats.counts import write_counts
+from veilgraph.run.formats.pykeen import PYKEEN, load_pykeen
+from veilgraph.run.run import Run
 from veilgraph.train import train
 
 
@@ -31,9 +32,12 @@ def run(hospital: Graph, tmp_path_factory: pytest.TempPathFactory) -> Run:
     )
 
 
+NAMES = ("parquet", "npy", "tsv", "word2vec", "pykeen", "run")
+
+
 def test_every_format_writes_every_row(run: Run, tmp_path: Path) -> None:
     rows = run.parameters.entities.numpy()
-    for format in FORMATS:
+    for format in NAMES:
         export(run, tmp_path / format, format)
     table = pq.read_table(tmp_path / "parquet" / "entities.parquet")
     np.testing.assert_array_equal(np.stack(table["vector"].to_pylist()).astype(np.float32), rows)

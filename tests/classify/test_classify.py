@@ -8,13 +8,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from veilgraph import registry
+from veilgraph.classify import classify, folds_of
 from veilgraph.cli import main
 from veilgraph.errors import ConfigError, InputError, UnknownNameError
-from veilgraph.evaluate.classification import measure
 from veilgraph.load import load
 from veilgraph.load.labels import read_labels
-from veilgraph.models.gcn import RECIPES
-from veilgraph.train.classify import classify, folds_of
+from veilgraph.rank.classification import measure
 
 
 @pytest.fixture(scope="module")
@@ -31,7 +31,7 @@ def town(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@pytest.mark.parametrize("model", RECIPES)
+@pytest.mark.parametrize("model", registry.names("convolutions"))
 def test_every_model_learns(town: Path, model: str) -> None:
     found = classify(
         town / "graph.tsv",

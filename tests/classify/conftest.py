@@ -7,12 +7,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from veilgraph.classify import folds_of
+from veilgraph.classify.guarantees import Task
 from veilgraph.load import Graph, load, save
+from veilgraph.load.folds import truth_of
 from veilgraph.load.labels import Labels
 from veilgraph.mark import mark
-from veilgraph.train.classify import folds_of
-from veilgraph.train.classify.folds import truth_of
-from veilgraph.train.classify.guarantees import Task
 
 
 @pytest.fixture(scope="module")

@@ -8,16 +8,16 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from veilgraph.classify.config import ClassifyConfig
+from veilgraph.classify.guarantees import Task, guarantee
+from veilgraph.classify.guarantees.base import Book, Outcome
+from veilgraph.classify.guarantees.edge import SENSITIVITY, SUMS, sums_of
+from veilgraph.classify.roles import VIEWS, View, best_view, viewed
 from veilgraph.errors import VerificationError
-from veilgraph.evaluate.classification import measure
 from veilgraph.files import read_arrays, write_arrays
+from veilgraph.load.folds import folds_of, truth_of
 from veilgraph.load.labels import Labels
-from veilgraph.train.classify.config import ClassifyConfig
-from veilgraph.train.classify.folds import folds_of, truth_of
-from veilgraph.train.classify.guarantees import Task, guarantee
-from veilgraph.train.classify.guarantees.base import Book, Outcome
-from veilgraph.train.classify.guarantees.edge import SENSITIVITY, SUMS, sums_of
-from veilgraph.train.classify.roles import VIEWS, View, best_view, viewed
+from veilgraph.rank.classification import measure
 
 CLUBS, PEOPLE = 3, 300
 

@@ -8,14 +8,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests.train.classify.clubs import HOSPITAL, SETTINGS
+from tests.classify.clubs import HOSPITAL, SETTINGS
+from veilgraph.classify import classify, folds_of
+from veilgraph.classify.config import ClassifyConfig
 from veilgraph.cli import main
 from veilgraph.errors import ConfigError, InputError, PrivacyError, RunError, UsageError, VeilError
 from veilgraph.load import Graph, load
 from veilgraph.load.labels import labels_by
 from veilgraph.mark import mark
-from veilgraph.train.classify import classify, folds_of
-from veilgraph.train.classify.config import ClassifyConfig
 
 
 def test_labels_at_the_end_of_a_path(hospital: Graph) -> None:
@@ -67,8 +67,8 @@ def test_what_would_be_ignored_is_refused(town: Path, settings: dict[str, object
 
 
 def test_a_statement_counts_once_however_often_it_is_there(town: Path) -> None:
+    from veilgraph.classify.classify import _task
     from veilgraph.load.labels import read_labels
-    from veilgraph.train.classify import _task
 
     graph, config = load(town), ClassifyConfig(guarantee="edge", epsilon=1.0)
     secret = graph.train[graph.secret("train")][:1]

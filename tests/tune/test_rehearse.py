@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from veilgraph.errors import InputError, UsageError
+from veilgraph.errors import ConfigError, InputError, UsageError
 from veilgraph.load import Graph, load, split
 from veilgraph.mark import mark, unrestricted
 from veilgraph.report.forecast import forecast
-from veilgraph.train import rehearse as module
-from veilgraph.train.rehearse import JUDGED, advice, rehearse
+from veilgraph.tune import rehearse as module
+from veilgraph.tune.rehearse import JUDGED, advice, rehearse
 
 QUICK = {"model": "distmult", "dimension": 8, "epochs": 2, "threads": 1, "negatives": 8}
 
@@ -113,9 +113,9 @@ def test_statements_stand_in_where_marks_go_by_statement(larger: Graph) -> None:
 def test_what_cannot_be_rehearsed_is_said(hospital: Graph, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="nothing is marked"):
         rehearse(hospital)
-    with pytest.raises(UsageError, match="positive"):
+    with pytest.raises(ConfigError, match="positive"):
         rehearse(hospital.with_marks(mark(hospital, random_share=0.5)), [0.0])
-    with pytest.raises(UsageError, match="one stand-in"):
+    with pytest.raises(ConfigError, match="one stand-in"):
         rehearse(hospital.with_marks(mark(hospital, random_share=0.5)), stand_ins=0)
     with pytest.raises(InputError, match="to rehearse on"):
         rehearse(hospital.with_marks(mark(hospital, everything=True)))

@@ -7,11 +7,11 @@ import pytest
 
 from tests.conftest import random_graph
 from veilgraph.errors import InputError, RunError, UnknownNameError, UsageError
-from veilgraph.evaluate.answers import Answers
-from veilgraph.evaluate.metrics import harmonic, mapping_classes, summarise
-from veilgraph.evaluate.popularity import popularity
 from veilgraph.load import Graph, save
-from veilgraph.runs import Run
+from veilgraph.rank.answers import Answers
+from veilgraph.rank.metrics import harmonic, mapping_classes, summarise
+from veilgraph.rank.popularity import popularity
+from veilgraph.run.run import Run
 from veilgraph.train import train
 
 
@@ -80,7 +80,7 @@ def test_predict_leaves_known_facts_out(run: Run, hospital: Graph) -> None:
 
 
 def test_predict_agrees_with_the_ranking(run: Run, hospital: Graph) -> None:
-    from veilgraph.evaluate.ranking import Ranker
+    from veilgraph.rank.ranking import Ranker
 
     statement = hospital.splits["test"][:1]
     others = np.array([s for s in hospital.triples.tolist() if s != statement[0].tolist()])

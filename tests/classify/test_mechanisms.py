@@ -8,20 +8,20 @@ import numpy as np
 import pytest
 import torch
 
-from tests.train.classify.clubs import SETTINGS
+from tests.classify.clubs import SETTINGS
 from veilgraph.account.ledger import Ledger
+from veilgraph.classify import classify, folds_of
+from veilgraph.classify.config import ClassifyConfig
+from veilgraph.classify.guarantees import Task, guarantee
+from veilgraph.classify.guarantees.base import Book
+from veilgraph.classify.guarantees.edge import SENSITIVITY, SUMS, messages, sums_of
+from veilgraph.classify.guarantees.node import features
+from veilgraph.classify.perceptron import Perceptron
+from veilgraph.classify.places import places
+from veilgraph.classify.private_steps import STATE, private_fit
+from veilgraph.classify.spread import Spread
 from veilgraph.errors import BudgetError
 from veilgraph.load.labels import Labels
-from veilgraph.train.classify import classify, folds_of
-from veilgraph.train.classify.config import ClassifyConfig
-from veilgraph.train.classify.guarantees import Task, guarantee
-from veilgraph.train.classify.guarantees.base import Book
-from veilgraph.train.classify.guarantees.edge import SENSITIVITY, SUMS, messages, sums_of
-from veilgraph.train.classify.guarantees.node import features
-from veilgraph.train.classify.perceptron import Perceptron
-from veilgraph.train.classify.places import places
-from veilgraph.train.classify.private_steps import STATE, private_fit
-from veilgraph.train.classify.spread import Spread
 
 
 @pytest.mark.parametrize("way", SENSITIVITY)
@@ -148,8 +148,8 @@ def watched_steps(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, count: int, **settings: object
 ) -> list[torch.Tensor]:
     """What the optimiser is given by steps without noise, on so many examples with features of norm 300."""
-    from veilgraph.train.classify import private_steps
-    from veilgraph.train.classify.perceptron import Adam
+    from veilgraph.classify import private_steps
+    from veilgraph.classify.perceptron import Adam
 
     found: list[torch.Tensor] = []
     step = Adam.step
