@@ -3,7 +3,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo install test test-all mutants lint bench clean
+.PHONY: demo install test test-all fuzz crash mutants lint bench clean
 
 demo: install
 	$(BIN)/veil demo --out demo --force
@@ -20,6 +20,13 @@ test: install
 
 test-all: install
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n 2 --dist worksteal -m ""
+
+fuzz: install
+	OMP_NUM_THREADS=1 $(BIN)/python -m tests.fuzz --inputs 10000
+	OMP_NUM_THREADS=1 $(BIN)/python -m tests.fuzz.flips --flips 2000
+
+crash: install
+	OMP_NUM_THREADS=1 $(BIN)/python -m tests.crash --points 500 --graph-kills 500
 
 mutants: install
 	$(BIN)/python -m tests.privacy.mutants.plant

@@ -15,9 +15,9 @@ from torch.nn import functional
 from torch_geometric.nn import RGCNConv
 
 from common import alternate, arguments, benchmark, finish, median, say, settings
+from veilgraph.load.folds import folds_of, truth_of
 from veilgraph.load.labels import read_labels
-from veilgraph.models.gcn import RECIPES, Edges, Network
-from veilgraph.train.classify.folds import folds_of, truth_of
+from veilgraph.models.gcn import Edges, Network, recipe_of
 
 
 class Theirs(torch.nn.Module):
@@ -47,7 +47,7 @@ def main(argv: list[str] | None = None) -> dict[str, Any]:
     index = torch.stack([torch.cat([head, tail]), torch.cat([tail, head])])
     kind = torch.cat([relation, relation + relations])
     edges = Edges(graph.triples, nodes, relations)
-    ours = Network(RECIPES["rgcn"], nodes, relations, [options.dimension] * 2 + [kinds])
+    ours = Network(recipe_of("rgcn"), nodes, relations, [options.dimension] * 2 + [kinds])
     theirs = Theirs(nodes, relations, options.dimension, kinds)
 
     def epoch(module: torch.nn.Module, *given: object) -> float:

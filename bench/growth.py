@@ -17,12 +17,10 @@ import pyarrow as pa
 import torch
 
 from common import arguments, finish, median, peak_memory, say, settings
-from veilgraph import machine, models
+from veilgraph import machine
 from veilgraph.load import Graph, Vocabulary
-from veilgraph.rng import Streams
 from veilgraph.train import complete_config
-from veilgraph.train.plan import OrdinaryPlan
-from veilgraph.train.state import TrainingState
+from veilgraph.train.session import Session
 
 
 def random_graph(entities: int, statements: int, relations: int = 200) -> Graph:
@@ -55,11 +53,12 @@ class Stepper:
                 "averaging": 0,
                 "negatives": 64,
                 "chunk": 128,
+                "learning_rate": 1.0,
             },
         )
-        self.config, self.model = config, models.create(name, dimension)
-        self.plan = OrdinaryPlan(graph, self.model, config, Streams(0))
-        self.state = TrainingState.fresh(graph, self.model, config, Streams(0))
+        session = Session.open(graph, config)
+        self.config, self.model = config, session.model
+        self.plan, self.state = session.ordinary_plan(), session.state
         self.batches = list(_take(self.plan.batches(0), 60))
 
     def time(self) -> float:
@@ -83,11 +82,10 @@ def epoch(entities: int, statements: int, dimension: int, model: str) -> dict[st
     config, _ = complete_config(
         graph,
         {"model": model, "dimension": dimension, "batch": 4096, "candidates": "sampled", "negatives": 64, "chunk": 512,
-         "optimiser": "row-adagrad", "averaging": 0},
+         "optimiser": "row-adagrad", "averaging": 0, "learning_rate": 1.0},
     )  # fmt: skip
-    scorer = models.create(model, dimension)
-    plan = OrdinaryPlan(graph, scorer, config, Streams(0))
-    state = TrainingState.fresh(graph, scorer, config, Streams(0))
+    session = Session.open(graph, config)
+    plan, state = session.ordinary_plan(), session.state
     began = time.perf_counter()
     with torch.no_grad():
         losses = [plan.step(state.parameters, state.optimisers, b, 0.1) for b in plan.batches(0)]

@@ -19,17 +19,14 @@ import torch
 from common import alternate, arguments, benchmark, finish, median, peak_memory, say, settings
 from growth import random_graph
 from peers import Training
-from veilgraph import models
+from veilgraph.account.events import nothing
 from veilgraph.account.ledger import Ledger
 from veilgraph.config import TrainConfig
+from veilgraph.layout import LEDGER
 from veilgraph.load import Graph
 from veilgraph.mark import mark
-from veilgraph.rng import Streams
 from veilgraph.train import complete_config
-from veilgraph.train.plan import OrdinaryPlan
-from veilgraph.train.private.setup import private_plan
-from veilgraph.train.session import visible
-from veilgraph.train.state import TrainingState
+from veilgraph.train.session import Session
 
 
 def _settings(name: str, graph: Graph, o: Any, mechanism: str) -> TrainConfig:
@@ -47,6 +44,7 @@ def _settings(name: str, graph: Graph, o: Any, mechanism: str) -> TrainConfig:
             "averaging": 0,
             "dropout": 0,
             "reciprocal": False,
+            "learning_rate": 1.0,
         },
     )
     rate = o.batch / len(graph.train)
@@ -68,9 +66,8 @@ class Ordinary:
 
     def __init__(self, name: str, graph: Graph, o: Any) -> None:
         config = _settings(name, graph, o, "lazy")
-        self.model = models.create(name, o.dimension)
-        self.plan = OrdinaryPlan(graph, self.model, config, Streams(0))
-        self.state = TrainingState.fresh(graph, self.model, config, Streams(0))
+        session = Session.open(graph, config.with_values(noise_multiplier=None))
+        self.model, self.state, self.plan = session.model, session.state, session.ordinary_plan()
         self.size, self.count = o.batch, o.steps
 
     def time(self) -> float:
@@ -88,14 +85,12 @@ class Private:
     def __init__(self, name: str, graph: Graph, o: Any, mechanism: str, folder: Path) -> None:
         graph = graph.with_marks(mark(graph, everything=True))
         config = _settings(name, graph, o, mechanism)
-        self.model = models.create(name, o.dimension)
-        streams = Streams(0)
-        self.state = TrainingState.fresh(graph, self.model, config, streams, "sgd")
-        ledger = Ledger(folder / f"{name}-{mechanism}.jsonl")
-        public = visible(graph, config)
-        self.plan = private_plan(
-            graph, public, self.model, config, streams, ledger, float(len(graph.train)), 1
-        )
+        own = folder / f"{name}-{mechanism}"
+        own.mkdir()
+        Ledger(own / LEDGER).charge(nothing(), "measured")
+        session = Session.open(graph, config, own, float(len(graph.train)))
+        self.model, self.state = session.model, session.state
+        self.plan = session.private_plan()
         self.size, self.count = o.batch, o.steps
 
     def time(self) -> float:

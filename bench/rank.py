@@ -16,8 +16,8 @@ from pykeen.evaluation import RankBasedEvaluator
 from common import alternate, arguments, benchmark, finish, median, say, seconds, settings
 from peers import create, factory, parameters, scorer
 from veilgraph import models
-from veilgraph.evaluate.metrics import summarise
-from veilgraph.evaluate.ranking import Ranker
+from veilgraph.rank.metrics import summarise
+from veilgraph.rank.ranking import Ranker
 
 DOT, DISTANCE = ("distmult", "complex"), ("transe", "rotate")
 

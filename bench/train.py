@@ -15,14 +15,11 @@ import torch
 
 from common import alternate, arguments, benchmark, finish, median, say, settings
 from peers import Training, parameters, scorer
-from veilgraph import models
-from veilgraph.evaluate.metrics import summarise
-from veilgraph.evaluate.ranking import Ranker
 from veilgraph.load import Graph
-from veilgraph.rng import Streams
+from veilgraph.rank.metrics import summarise
+from veilgraph.rank.ranking import Ranker
 from veilgraph.train import complete_config
-from veilgraph.train.plan import OrdinaryPlan
-from veilgraph.train.state import TrainingState
+from veilgraph.train.session import Session
 
 OURS: dict[str, dict[str, Any]] = {
     "transe": {"loss": "self-adversarial", "optimiser": "adam", "learning_rate": 0.002, "reciprocal": False},
@@ -55,9 +52,9 @@ class Ours:
                 **OURS[name],
             },
         )
-        self.config, self.model = config, models.create(name, dimension)
-        self.plan = OrdinaryPlan(graph, self.model, config, Streams(0))
-        self.state = TrainingState.fresh(graph, self.model, config, Streams(0))
+        session = Session.open(graph, config)
+        self.config, self.model = config, session.model
+        self.plan, self.state = session.ordinary_plan(), session.state
 
     def epoch(self) -> float:
         """One pass; returns its seconds."""
@@ -66,8 +63,7 @@ class Ours:
         began = time.perf_counter()
         with torch.no_grad():
             for batch in self.plan.batches(self.state.epoch):
-                rate = self.config.learning_rate or 0.0
-                self.plan.step(self.state.parameters, self.state.optimisers, batch, rate)
+                self.plan.step(self.state.parameters, self.state.optimisers, batch, 1.0)
         self.state.epoch += 1
         return time.perf_counter() - began
 
