@@ -153,8 +153,9 @@ def test_a_clip_that_ignores_collisions_is_caught(monkeypatch: pytest.MonkeyPatc
     settings = {**STRONG, "canaries": 600}
     assert audit(graph, **settings)["verdict"] == "consistent"
     monkeypatch.setattr(separable, "_clip_units", careless)
-    found = audit(graph, **settings)
-    assert found["verdict"] == "violated"
+    # One audit of it in fifty or so finds too little, by its canaries' coins: of three, all do in one suite of 100,000. (Of what is sound, one
+    # in seven suites would pass here; the line above is about that.)
+    assert any(audit(graph, **settings)["verdict"] == "violated" for _ in range(3))
 
 
 def test_an_audit_that_could_refute_nothing_says_so(small: Graph) -> None:
