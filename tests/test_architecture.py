@@ -17,8 +17,8 @@ LEAVES = (
     "errors", "rng", "waiting", "limits", "layout", "disk", "folders", "files", "registry", "machine", "pictures",
 )  # fmt: skip
 ROOMS = (  # from what knows nobody to what knows everybody: imports go one way, from later to earlier
-    *LEAVES, "load", "mark", "account", "config", "models", "rank", "run", "train", "classify", "tune", "recommend", "sanitise",
-    "federate", "attack", "serve", "report", "cli",
+    *LEAVES, "load", "mark", "account", "noise", "config", "models", "rank", "run", "release", "train", "classify", "tune", "recommend",
+    "sanitise", "federate", "attack", "serve", "report", "cli",
 )  # fmt: skip
 LAZY = {  # imports inside functions that cross rooms, and why; the command line's are all: it imports the verb that was asked for
     ("recommend.shelf", "rank"): "a service that kept its query vectors starts without PyTorch",

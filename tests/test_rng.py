@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from veilgraph.noise.gauss import source
 from veilgraph.rng import NAMES, Streams
-from veilgraph.train.private.gauss import source
 
 
 def test_streams_are_repeatable_and_distinct() -> None:

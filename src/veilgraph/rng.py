@@ -1,7 +1,7 @@
 """Named random streams: each purpose has its own, so that changing one never shifts another.
 
 A stream is found again from (seed, name, position) alone — no state is stored, which is what lets a killed run
-continue bit for bit. Privacy noise is the exception (train/private/gauss.py): it comes from fresh entropy, never from
+continue bit for bit. Privacy noise is the exception (noise/gauss.py): it comes from fresh entropy, never from
 the run's seed, because whoever knows the seed could subtract the noise.
 
 >>> Streams(7).numpy("negatives", 3).integers(100) == Streams(7).numpy("negatives", 3).integers(100)

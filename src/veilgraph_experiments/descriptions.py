@@ -65,11 +65,11 @@ def in_batch(run: None, graph: Graph, more: Mapping[str, Any]) -> dict[str, Any]
     from veilgraph.models.parameters import Parameters
     from veilgraph.models.text.encoders.base import projection_of
     from veilgraph.models.text.rows import read
+    from veilgraph.noise.gauss import source
     from veilgraph.train import losses, optim
     from veilgraph.train.batches import TripleBatch
     from veilgraph.train.gradients import Objective
     from veilgraph.train.private.clip import Clip, How
-    from veilgraph.train.private.gauss import source
     from veilgraph.train.private.projection import described_sum
     from veilgraph.train.rows.text import plain
 

@@ -14,7 +14,7 @@ from veilgraph.load import Graph
 from veilgraph.models.base import Model
 from veilgraph.models.parameters import Parameters
 from veilgraph.models.prior import Prior
-from veilgraph.train.private.gauss import source
+from veilgraph.noise.gauss import source
 
 
 def raw_counts(

@@ -22,10 +22,10 @@ from veilgraph.attack.audit.trials import Trials
 from veilgraph.errors import ConfigError, PrivacyError
 from veilgraph.load import Graph, load, split
 from veilgraph.mark import mark, units
+from veilgraph.noise.sample import Token
 from veilgraph.train.mechanisms import mechanism_class
 from veilgraph.train.private import separable
 from veilgraph.train.private.clip import factors, squares
-from veilgraph.train.private.sample import Token
 
 # Few full-batch steps of TransE, whose gradients are large from the start: the strongest test per second.
 STRONG = {
@@ -191,9 +191,9 @@ def test_a_blind_attacker_concludes_nothing(
 def test_a_table_without_noise_does_not_hide_behind_the_other(
     table: str, mechanism: str, small: Graph, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    from veilgraph.noise.measure import Gauss, Owed
     from veilgraph.train.mechanisms.dense import Dense
     from veilgraph.train.mechanisms.lazy import Lazy
-    from veilgraph.train.private.measure import Gauss, Owed
 
     silent = {"on": False}
 
@@ -228,7 +228,7 @@ def test_a_table_without_noise_does_not_hide_behind_the_other(
 def test_each_release_of_counts_is_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
     """Where the budget is in several releases: sound ones are consistent, one without its noise is caught, whichever it is."""
     from veilgraph.account.prices import Shares
-    from veilgraph.train.private import marginals
+    from veilgraph.release import counts as marginals
 
     monkeypatch.setattr("veilgraph.account.prices.SHARES", ((1e9, Shares(0.4, 0.48, 0.12)),))
     hospital = split(load("builtin:hospital", patients=60), valid=0.05, test=0.05)
@@ -310,7 +310,7 @@ def counts_for_nothing(patch: pytest.MonkeyPatch) -> None:
 
 
 def twice_as_often(patch: pytest.MonkeyPatch) -> None:
-    from veilgraph.train.private.sample import PoissonSampler
+    from veilgraph.noise.sample import PoissonSampler
 
     real = PoissonSampler.draw
 

@@ -6,9 +6,9 @@ from pathlib import Path
 
 from veilgraph.account.events import Event
 from veilgraph.account.ledger import Ledger
-from veilgraph.train.private.gauss import Noise
-from veilgraph.train.private.measure import Meter
-from veilgraph.train.private.sample import Token
+from veilgraph.noise.gauss import Noise
+from veilgraph.noise.measure import Meter
+from veilgraph.noise.sample import Token
 
 
 class OpenMeter(Meter):

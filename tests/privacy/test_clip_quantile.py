@@ -13,10 +13,10 @@ from tests.privacy.meters import OpenMeter, whole
 from veilgraph.errors import BudgetError, VerificationError
 from veilgraph.load import Graph
 from veilgraph.mark import mark
+from veilgraph.noise.gauss import source
 from veilgraph.run.run import Run
 from veilgraph.run.verify import certify, verify
 from veilgraph.train.private import quantile
-from veilgraph.train.private.gauss import source
 
 
 def test_quantiles_are_about_right() -> None:

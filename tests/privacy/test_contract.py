@@ -19,16 +19,16 @@ from veilgraph.errors import PrivacyError
 from veilgraph.load import Graph
 from veilgraph.mark import mark, unrestricted
 from veilgraph.models.parameters import Parameters
+from veilgraph.noise import gauss
+from veilgraph.noise.sample import PoissonSampler, pieces
 from veilgraph.run.verify import verify
 from veilgraph.train import train
 from veilgraph.train.gradients import RowGradient
 from veilgraph.train.mechanisms import Step, mechanism_class
 from veilgraph.train.mechanisms.base import shrink
 from veilgraph.train.optim import create
-from veilgraph.train.private import gauss
 from veilgraph.train.private.batches import TOGETHER
 from veilgraph.train.private.clip import Clip, ClippedSum, Votes, merged
-from veilgraph.train.private.sample import PoissonSampler, pieces
 
 
 # --- 1. who is protected ------------------------------------------------------------------------------------------

@@ -17,8 +17,8 @@ def test_seed_does_not_fix_noise_or_private_batches(
     hospital: Graph, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Two trainings with one seed share no number of noise (the number of units is one of them), and not their batches."""
-    from veilgraph.train.private.gauss import FreshNoise
-    from veilgraph.train.private.sample import Drawn, PoissonSampler
+    from veilgraph.noise.gauss import FreshNoise
+    from veilgraph.noise.sample import Drawn, PoissonSampler
 
     noise: list[np.ndarray] = []
     batches: list[np.ndarray] = []

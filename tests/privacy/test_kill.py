@@ -24,7 +24,8 @@ import os, sys
 from pathlib import Path
 from veilgraph.run.run import Run
 from veilgraph.train import resume, train
-from veilgraph.train.private import gauss, plan
+from veilgraph.noise import gauss
+from veilgraph.train.private import plan
 
 out, graph, witness = Path(sys.argv[1]), sys.argv[2], os.open(sys.argv[3], os.O_WRONLY | os.O_APPEND | os.O_CREAT)
 draw, take = gauss.FreshNoise.normal, plan.PrivatePlan.take

@@ -24,21 +24,21 @@ from veilgraph.load import Graph
 from veilgraph.mark import mark, unrestricted
 from veilgraph.models.parameters import Parameters
 from veilgraph.models.prior import Prior
+from veilgraph.noise.gauss import source
+from veilgraph.noise.measure import GRID
 from veilgraph.rank.metrics import summarise
 from veilgraph.rank.popularity import popularity
 from veilgraph.rank.ranking import Ranker
 from veilgraph.rank.scoring import score_all
+from veilgraph.release import counts as marginals
+from veilgraph.release.count_roles import weights
 from veilgraph.run.export import export
 from veilgraph.run.run import Run
 from veilgraph.run.verify import verify
 from veilgraph.train import losses, train
 from veilgraph.train.gradients import Objective, sampled
 from veilgraph.train.priors import WRITTEN
-from veilgraph.train.private import marginals
 from veilgraph.train.private.begin import promise_of
-from veilgraph.train.private.count_roles import weights
-from veilgraph.train.private.gauss import source
-from veilgraph.train.private.measure import GRID
 
 
 def counting_of(graph: Graph, units: float) -> Counting:

@@ -22,12 +22,12 @@ from veilgraph.layout import CERTIFICATE
 from veilgraph.load import Graph
 from veilgraph.mark import mark
 from veilgraph.models.parameters import Parameters
+from veilgraph.noise import gauss
 from veilgraph.run.run import Run
 from veilgraph.run.verify import _build, verify
 from veilgraph.train.gradients import RowGradient
 from veilgraph.train.mechanisms import Step, mechanism_class
 from veilgraph.train.optim import create
-from veilgraph.train.private import gauss
 from veilgraph.train.private.clip import Clip, ClippedSum
 
 

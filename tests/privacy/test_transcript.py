@@ -154,8 +154,8 @@ def test_a_gaussian_is_as_telling_as_a_private_choice(eta: float) -> None:
 
 def test_a_step_reads_all_that_was_drawn(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A batch that is cut to some size makes a unit's chance depend on how many others there are."""
+    from veilgraph.noise.sample import Drawn, PoissonSampler
     from veilgraph.train.mechanisms.dense import Dense
-    from veilgraph.train.private.sample import Drawn, PoissonSampler
 
     drawn, read = [], []
     draw, release = PoissonSampler.draw, Dense.release
@@ -294,8 +294,8 @@ def test_noise_is_drawn_in_one_place() -> None:
     """Who draws by himself could forget to pay: only ``measure`` may ask a source of noise for numbers."""
     source = Path(veilgraph.__file__).parent.parent
     allowed = {
-        "veilgraph/train/private/gauss.py",
-        "veilgraph/train/private/measure.py",
+        "veilgraph/noise/gauss.py",
+        "veilgraph/noise/measure.py",
         "veilgraph/recommend/baselines.py",  # (starting points of factors, no noise)
         "veilgraph_experiments/descriptions.py",  # as published, without a guarantee
         "veilgraph_experiments/raw_counts.py",  # a yardstick that is never released
@@ -312,9 +312,9 @@ def test_what_was_not_paid_for_is_not_drawn(tmp_path: Path) -> None:
     from veilgraph.account.events import gaussian, repeated, sampled
     from veilgraph.account.prices import Asked
     from veilgraph.errors import PrivacyError
-    from veilgraph.train.private.gauss import source
-    from veilgraph.train.private.measure import Meter
-    from veilgraph.train.private.sample import Token
+    from veilgraph.noise.gauss import source
+    from veilgraph.noise.measure import Meter
+    from veilgraph.noise.sample import Token
 
     meter = Meter(Ledger(tmp_path / "ledger.jsonl"), source())
     meter.pay(repeated(2, sampled(0.5, gaussian(2.0))), "two steps")
@@ -338,8 +338,8 @@ def test_what_was_not_paid_for_is_not_drawn(tmp_path: Path) -> None:
 def test_what_is_released_once_is_on_a_public_grid(tmp_path: Path) -> None:
     """The last bits of a double tell which whole number the noise was added to; a grid has none."""
     from veilgraph.account.prices import Asked
-    from veilgraph.train.private.gauss import source
-    from veilgraph.train.private.measure import GRID, Meter
+    from veilgraph.noise.gauss import source
+    from veilgraph.noise.measure import GRID, Meter
 
     for asked in (Asked(1.0, 100.0), Asked(math.sqrt(2) * 3, 0.37)):
         meter = Meter(Ledger(tmp_path / f"{asked.multiplier}.jsonl"), source())

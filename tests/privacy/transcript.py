@@ -14,7 +14,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from veilgraph.train.private import batches, gauss, measure
+from veilgraph.noise import gauss, measure
+from veilgraph.train.private import batches
 
 
 class Coins:

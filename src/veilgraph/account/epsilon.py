@@ -1,6 +1,7 @@
-"""ε of a list of events at a given δ: by privacy-loss distributions (tight) and by Rényi divergence (always there).
+"""ε of a list of events at a given δ: by privacy-loss distributions (tight), by Rényi divergence (always there), and by adding up.
 
-Both are upper bounds, so the smaller one may be claimed. Reading ε changes nothing.
+All are upper bounds, so the smallest may be claimed. Releases that have an ε without a δ add up to such a one: only they can be promised at
+δ = 0. Reading ε changes nothing.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from collections.abc import Iterable
 from functools import lru_cache
 from typing import NamedTuple
 
-from veilgraph.account.events import Event, failures, is_private, repeated, to_accounting
+from veilgraph.account.events import Event, failures, is_private, is_pure, repeated, to_accounting, zcdp
 from veilgraph.errors import VerificationError
 
 DELTA = 1e-6  # where nobody says another
@@ -30,10 +31,13 @@ class Spent(NamedTuple):
     delta: float
     pld: float | None
     rdp: float
+    added: float = math.inf  # pure ones by adding up, and the others' bound
 
     @property
     def method(self) -> str:
         """Which bound is claimed."""
+        if self.added < min(self.rdp, math.inf if self.pld is None else self.pld):
+            return "sum"
         return "PLD" if self.pld is not None and self.pld <= self.rdp else "RDP"
 
 
@@ -45,6 +49,9 @@ def spent(events: Iterable[Event], delta: float, *, grid: float = FINE) -> Spent
     if not all(is_private(event) for event in merged):
         return Spent(math.inf, delta, None, math.inf)
     left = delta - sum(failures(event) for event in merged)
+    if left <= 0 and all(map(is_pure, merged)) and delta == 0:
+        added = sum(map(_pure, merged))
+        return Spent(added, delta, None, math.inf, added)
     if left <= 0:
         return Spent(math.inf, delta, None, math.inf)
     try:
@@ -53,7 +60,18 @@ def spent(events: Iterable[Event], delta: float, *, grid: float = FINE) -> Spent
         raise VerificationError(
             f"what the ledger holds cannot be accounted for ({error}): no ε can be given."
         ) from None
-    return Spent(min(rdp, pld if pld is not None else math.inf), delta, pld, rdp)
+    added = math.inf
+    if any(map(is_pure, merged)):
+        others = [event for event in merged if not is_pure(event)]
+        added = sum(map(_pure, merged)) + spent(others, delta, grid=grid).epsilon
+    return Spent(min(rdp, added, pld if pld is not None else math.inf), delta, pld, rdp, added)
+
+
+def _pure(event: Event) -> float:
+    """ε of an event without a δ; 0 for others."""
+    if event["event"] == "repeated":
+        return int(event["times"]) * _pure(event["of"])
+    return float(event["epsilon"]) if event["event"] == "pure" else 0.0
 
 
 def merge(events: Iterable[Event]) -> list[Event]:
@@ -72,6 +90,15 @@ def merge(events: Iterable[Event]) -> list[Event]:
     return [repeated(times, json.loads(text)) for text, times in sorted(counts.items())]
 
 
+def _concentrated(event: Event) -> Event:
+    """The same with ε without a δ as the ρ it is at most, ε²/2 (Bun & Steinke 2016, Proposition 1.4), for Rényi divergences."""
+    if event["event"] == "pure":
+        return zcdp(float(event["epsilon"]) ** 2 / 2)
+    inner = {"of": _concentrated(event["of"])} if "of" in event else {}
+    parts = {"all": [_concentrated(part) for part in event["all"]]} if "all" in event else {}
+    return {**event, **inner, **parts}
+
+
 @lru_cache(maxsize=4096)
 def _bounds(document: str, delta: float, grid: float) -> tuple[float | None, float]:
     import dp_accounting as dp
@@ -82,7 +109,7 @@ def _bounds(document: str, delta: float, grid: float) -> tuple[float | None, flo
     event = dp.ComposedDpEvent([to_accounting(e) for e in json.loads(document)])
     rdp = RdpAccountant(ORDERS)
     try:
-        rdp.compose(event)
+        rdp.compose(dp.ComposedDpEvent([to_accounting(_concentrated(e)) for e in json.loads(document)]))
     except dp.privacy_accountant.UnsupportedEventError as error:
         raise VerificationError(f"the ledger holds events nobody can account for: {error}") from None
     by_rdp = float(rdp.get_epsilon(delta))

@@ -5,6 +5,7 @@
     {"event": "repeated", "times": 300, "of": …}
     {"event": "together", "all": […]}                    several releases of one step
     {"event": "selected", "mean": 10, "of": …}           the best of a random number of such releases, the others forgotten
+    {"event": "pure", "epsilon": 0.5}                    an answer, or a count, with ε and no δ
     {"event": "zcdp", "rho": 0.02}                       a release with Rényi divergence ρ·α at every order α
     {"event": "failure", "delta": 1e-9}                  a release that protects nothing with this probability
     {"event": "nothing"}                                 nothing confidential was read
@@ -57,6 +58,11 @@ def selected(mean: float, of: Event) -> Event:
     return {"event": "selected", "mean": float(mean), "of": of}
 
 
+def pure(epsilon: float) -> Event:
+    """A release that changes the probability of no outcome by more than a factor of e^ε: randomised response, geometric noise."""
+    return {"event": "pure", "epsilon": float(epsilon)}
+
+
 def zcdp(rho: float) -> Event:
     """A release known by its concentrated divergence only."""
     return {"event": "zcdp", "rho": float(rho)}
@@ -87,6 +93,13 @@ def is_private(event: Event) -> bool:
     return event["event"] != "non-private" and all(is_private(part) for part in inside(event))
 
 
+def is_pure(event: Event) -> bool:
+    """Whether an event has an ε without any δ."""
+    if event["event"] in ("pure", "nothing"):
+        return True
+    return event["event"] in ("repeated", "together") and all(map(is_pure, inside(event)))
+
+
 def failures(event: Event) -> float:
     """The probability that the event protects nothing (at most)."""
     if event["event"] == "failure":
@@ -98,7 +111,7 @@ def failures(event: Event) -> float:
 def to_accounting(event: Event) -> DpEvent:
     """The event in the words of dp-accounting."""
     import dp_accounting as dp
-    from dp_accounting.dp_event import RepeatAndSelectDpEvent
+    from dp_accounting.dp_event import DiscreteLaplaceDpEvent, RepeatAndSelectDpEvent
 
     try:
         kind = event["event"]
@@ -121,6 +134,8 @@ def to_accounting(event: Event) -> DpEvent:
             if mean < 1 or failures(event["of"]):
                 raise ValueError("selection is from one or more releases, none of which may protect nothing")
             return RepeatAndSelectDpEvent(to_accounting(event["of"]), mean=mean, shape=LOGARITHMIC)
+        if kind == "pure":  # (geometric noise on one count that changes by 1 has the losses ±ε of randomised response: the worst of its kind)
+            return DiscreteLaplaceDpEvent(_positive(event["epsilon"]), 1)
         if kind == "zcdp":
             return dp.ZCDpEvent(_positive(event["rho"]))
         if kind == "failure":

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from veilgraph.account.events import Event, gaussian, sampled, together
+from veilgraph.account.events import Event, gaussian, pure, repeated, sampled, together
 
 COUNT_NOISE = 100.0  # standard deviation of the count of units; its cost is nearly nothing
 HISTOGRAM_NOISE = 10.0  # deviation of every bin of the histogram a clip norm is read off
@@ -30,6 +30,51 @@ class Asked(NamedTuple):
     def deviation(self) -> float:
         """The standard deviation of the noise on every number of the total."""
         return self.sensitivity * self.multiplier
+
+
+class Tallies(NamedTuple):
+    """Counts that are to be released with whole-number noise: how far one unit moves them in all (L1), and the ε that is to cost."""
+
+    reach: int
+    epsilon: float
+
+    @property
+    def each(self) -> float:
+        """ε for a count that changes by one."""
+        return self.epsilon / self.reach
+
+    @property
+    def event(self) -> Event:
+        """What it costs."""
+        return pure(self.epsilon)
+
+    @property
+    def variance(self) -> float:
+        """Of the noise on every count.
+
+        >>> round(Tallies(2, 2.0).variance, 3)
+        1.841
+        """
+        kept = math.exp(-self.each)
+        return 2 * kept / (1 - kept) ** 2
+
+
+class Answers(NamedTuple):
+    """Cells that are asked about: how many there are, how many of them one unit can be in, and the ε of each answer."""
+
+    cells: int
+    per_unit: int
+    epsilon: float
+
+    @property
+    def event(self) -> Event:
+        """What all of them cost: a unit shows in its own cells alone."""
+        return answered(self.per_unit, self.epsilon)
+
+
+def answered(per_unit: int, epsilon: float) -> Event:
+    """What answers with this ε cost a unit that so many of them are about."""
+    return pure(epsilon) if per_unit == 1 else repeated(per_unit, pure(epsilon))
 
 
 def price(asked: Sequence[Asked], rate: float | None = None, also: Sequence[Event] = ()) -> Event:

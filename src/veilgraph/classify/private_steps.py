@@ -14,8 +14,8 @@ from veilgraph.classify.guarantees.base import CURATOR, Book
 from veilgraph.classify.perceptron import Adam, Perceptron
 from veilgraph.errors import InputError
 from veilgraph.files import read_tensors, write_tensors
-from veilgraph.train.private.measure import Gauss
-from veilgraph.train.private.sample import PoissonSampler
+from veilgraph.noise.measure import Gauss
+from veilgraph.noise.sample import PoissonSampler
 
 COUNT_NOISE = 20.0  # of the number of labelled entities, which sets the expected batch
 FEWEST = 10.0

@@ -39,6 +39,7 @@ class Graph:
     source: str = ""
     extra: Mapping[str, Any] = field(default_factory=dict)
     marks: Marks | None = None  # which statements are confidential; None: nobody said
+    probabilities: Mapping[str, np.ndarray] | None = None  # of statements; None: all are certain
 
     def __post_init__(self) -> None:
         frozen = {}
@@ -48,6 +49,11 @@ class Graph:
             frozen[name] = array
         frozen.setdefault("train", np.empty((0, 3), np.int32))
         object.__setattr__(self, "splits", MappingProxyType(frozen))
+        if self.probabilities is not None:
+            given = {name: np.asarray(self.probabilities[name], np.float32) for name in frozen}
+            if any(len(given[name]) != len(frozen[name]) for name in frozen):
+                raise InputError("a probability is needed for every statement, or for none.")
+            object.__setattr__(self, "probabilities", MappingProxyType(given))
 
     @property
     def train(self) -> np.ndarray:
@@ -74,7 +80,9 @@ class Graph:
 
     def with_splits(self, splits: Mapping[str, np.ndarray]) -> Graph:
         """The same vocabularies with other statements (which the source no longer gives); marks follow statements."""
-        found = replace(self, splits=splits, source="", marks=None)
+        found = replace(self, splits=splits, source="", marks=None, probabilities=None)
+        if self.probabilities is not None:
+            found = replace(found, probabilities={split: self._probable(a) for split, a in splits.items()})
         if self.marks is None:
             return found
         secret = np.concatenate([self.keys(a[self.secret(s)]) for s, a in self.splits.items()])
@@ -94,6 +102,24 @@ class Graph:
                     "these marks were made for another graph: splits or numbers of statements differ."
                 )
         return replace(self, marks=marks)
+
+    def probability(self, split: str) -> np.ndarray | None:
+        """How probable each statement of a split is, in float32; None where all are certain."""
+        return None if self.probabilities is None else self.probabilities[split]
+
+    def _probable(self, statements: np.ndarray) -> np.ndarray:
+        """How probable these statements are; those the graph does not have are certain."""
+        assert self.probabilities is not None
+        keys = self.keys(self.triples)
+        order = np.argsort(keys, kind="stable")
+        known, given = (
+            keys[order],
+            np.concatenate([self.probabilities[split] for split in self.splits])[order],
+        )
+        asked = self.keys(np.asarray(statements).reshape(-1, 3))
+        place = np.searchsorted(known, asked).clip(max=max(len(known) - 1, 0))
+        certain = np.ones(len(asked), np.float32)
+        return np.where(known[place] == asked, given[place], certain) if len(known) else certain
 
     def secret(self, split: str) -> np.ndarray:
         """Which statements of a split are confidential; none, if nothing was marked."""
@@ -167,4 +193,6 @@ class Graph:
         for name, array in self.splits.items():
             digest.update(name.encode())
             digest.update(array.tobytes() if len(array) < 1 << 20 else array.data)
+            if self.probabilities is not None:
+                digest.update(self.probabilities[name].tobytes())
         return digest.hexdigest()

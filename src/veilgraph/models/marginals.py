@@ -1,4 +1,4 @@
-"""Marginals: no learning, only how often each entity is a tail or a head of a relation (see train/private/marginals.py)."""
+"""Marginals: no learning, only how often each entity is a tail or a head of a relation (see release/counts.py)."""
 
 from __future__ import annotations
 

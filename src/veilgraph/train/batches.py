@@ -18,7 +18,7 @@ class Keep(NamedTuple):
 class TripleBatch(NamedTuple):
     """Statements ``[b, 3]`` (head, relation, tail) and negatives ``[2·chunks, k]``, tail side first; b = chunks · size.
 
-    ``weight[b]`` is 0 for the statements that only fill the last chunk.
+    ``weight[b]`` is how probable each statement is, and 0 for those that only fill the last chunk.
     """
 
     triples: Tensor
@@ -31,7 +31,7 @@ class QueryBatch(NamedTuple):
     """Distinct questions (source, relation, ?) and their answers, ``answers[i]`` belonging to question ``owner[i]``.
 
     ``backward`` tells which questions ask for a head, ``inverse`` which do so through ``compose_inverse`` (none, if
-    relations are reciprocal).
+    relations are reciprocal). ``weight`` is how probable each answer's statement is; None: all are certain.
     """
 
     source: Tensor
@@ -41,6 +41,7 @@ class QueryBatch(NamedTuple):
     answers: Tensor
     keep: Keep | None = None
     backward: Tensor = torch.empty(0, dtype=torch.bool)
+    weight: Tensor | None = None
 
 
 class LabelBatch(NamedTuple):

@@ -106,27 +106,27 @@ def exact(
 ) -> Gradients:
     """Gradients of distinct questions against every entity (softmax or softplus), ``cells`` scores at a time.
 
-    A question with m answers counts m times: exactly the sum over its statements, at the price of one row.
+    A question with m answers counts m times, at the price of one row (or as much as they are probable): exactly the sum over its statements.
     """
     relation_ids, index = torch.unique(batch.relation, return_inverse=True)
     source = p.entities.index_select(0, batch.source).requires_grad_()
     relations = p.relations.index_select(0, relation_ids).requires_grad_()
     order, query = _questions(model, batch, source, relations, index)
     scale = None if model.relation_scale is None else model.relation_scale[batch.relation[order]].unsqueeze(1)
-    owner, statements = torch.argsort(order).index_select(0, batch.owner), len(batch.answers)
+    owner, share, each = torch.argsort(order).index_select(0, batch.owner), *_shares(batch)
     on_query, on_entities, total = torch.empty_like(query), torch.zeros_like(p.entities), 0.0
     size = max(1, cells // len(p.entities))
     sort = torch.argsort(owner, stable=True)
-    owner, answers = owner[sort], batch.answers[sort]
+    owner, answers, share = owner[sort], batch.answers[sort], share[sort]
     edges = torch.searchsorted(owner, torch.arange(0, len(query) + size, size))
     for i, start in enumerate(range(0, len(query), size)):
         own = owner[edges[i] : edges[i + 1]] - start
-        answer = answers[edges[i] : edges[i + 1]]
+        answer, counts = answers[edges[i] : edges[i + 1]], share[edges[i] : edges[i + 1]]
         part = query.detach()[start : start + size].unsqueeze(0)
         table = model.similarity.table(part, p.entities.unsqueeze(0))
         factor = 1.0 if scale is None else scale[start : start + size]
         scores, reused = _seen_by_loss(model, p, table, factor, batch, order[start : start + size])
-        value, weights = _against_all(objective.loss.name, scores, own, answer, statements, reused)
+        value, weights = _against_all(objective.loss, scores, (own, answer, counts, each), reused)
         if scale is not None:
             weights.mul_(factor)
         every, weight = p.entities.unsqueeze(0), weights.unsqueeze(0)
@@ -137,14 +137,24 @@ def exact(
         query, (source, relations), on_query, materialize_grads=True
     )
     if objective.regulariser_weight:
-        each = objective.regulariser_weight / statements
-        count = torch.bincount(batch.owner, minlength=len(batch.source)).unsqueeze(1) * each
-        pull = _penalty(model, objective)
-        on_source = on_source + count * pull(source.detach())
-        on_relations += torch.zeros(len(relations), 1).index_add_(0, index, count) * pull(relations.detach())
-        on_entities.index_add_(0, answers, each * pull(p.entities.index_select(0, answers)))
+        count = torch.zeros(len(query)).index_add_(0, owner, share)[torch.argsort(order)].unsqueeze(1)
+        pull, weight = _penalty(model, objective), objective.regulariser_weight
+        on_source = on_source + weight * count * pull(source.detach())
+        rows = torch.zeros(len(relations), 1).index_add_(0, index, count)
+        on_relations += weight * rows * pull(relations.detach())
+        on_answers = weight * share.unsqueeze(1) * pull(p.entities.index_select(0, answers))
+        on_entities.index_add_(0, answers, on_answers)
     on_entities.index_add_(0, batch.source, on_source)
     return Gradients(total, RowGradient(None, on_entities), RowGradient(relation_ids, on_relations), {})
+
+
+def _shares(batch: QueryBatch) -> tuple[Tensor, float]:
+    """Each answer's share of the batch, and that of a certain one."""
+    if batch.weight is None:
+        each = 1 / len(batch.answers)
+        return torch.full((len(batch.answers),), each), each
+    each = 1 / max(float(batch.weight.sum()), 1e-9)
+    return batch.weight * each, each
 
 
 def _seen_by_loss(
@@ -295,18 +305,22 @@ def _half(sides: _Sides, relation: Tensor) -> int:
 
 
 def _against_all(
-    name: str, scores: Tensor, own: Tensor, answer: Tensor, statements: int, out: Tensor | None
+    loss: Loss, scores: Tensor, told: tuple[Tensor, Tensor, Tensor, float], out: Tensor | None
 ) -> tuple[float, Tensor]:
-    """The loss of some questions against all entities, and its derivative on each score (written to ``out``)."""
-    if name == "softmax":
+    """The loss of some questions against all entities, and its derivative on each score (written to ``out``).
+
+    ``told``: whose answers, which, the share of each in the batch, and that of a certain one.
+    """
+    own, answer, counts, each = told
+    if loss.name == "softmax":
         weights = torch.softmax(scores, 1, out=out)
-        value = -weights[own, answer].clamp_(min=1e-37).log_().sum()
-        weights.mul_((torch.bincount(own, minlength=len(scores)) / statements).unsqueeze(1))
+        value = -(weights[own, answer].clamp_(min=1e-37).log_() * counts).sum()
+        weights.mul_(torch.zeros(len(scores)).index_add_(0, own, counts).unsqueeze(1))
     else:
-        value = F.softplus(scores).sum() - scores[own, answer].sum()
-        weights = torch.sigmoid(scores).div_(statements)
-    weights.index_put_((own, answer), torch.tensor(-1.0 / statements), accumulate=True)
-    return float(value) / statements, weights
+        value = F.softplus(scores).sum() * each - (scores[own, answer] * counts).sum()
+        weights = torch.sigmoid(scores).mul_(each)
+    weights.index_put_((own, answer), -counts, accumulate=True)
+    return float(value), weights
 
 
 def _generic(model: GenericModel, p: Parameters, batch: TripleBatch, objective: Objective) -> Gradients:

@@ -19,9 +19,9 @@ from veilgraph.load.graph import Graph
 from veilgraph.mark.rules import unknown_relations
 from veilgraph.models.base import Model
 from veilgraph.models.prior import Prior
-from veilgraph.train.private.gauss import Noise
-from veilgraph.train.private.marginals import release
-from veilgraph.train.private.measure import Meter
+from veilgraph.noise.gauss import Noise
+from veilgraph.noise.measure import Meter
+from veilgraph.release.counts import release
 from veilgraph.train.state import TrainingState
 
 WRITTEN = "noisy marginals are written"

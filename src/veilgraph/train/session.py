@@ -23,6 +23,8 @@ from veilgraph.layout import LEDGER
 from veilgraph.load.graph import Graph
 from veilgraph.mark.rules import may_be_confidential, unknown_relations, unrestricted
 from veilgraph.models.base import Model
+from veilgraph.noise.gauss import Noise, source
+from veilgraph.noise.measure import Meter
 from veilgraph.rng import Streams
 from veilgraph.run.facts import sizes_of
 from veilgraph.train.loop import CHECKPOINT_SECONDS, Listener, Validation, run_epochs
@@ -30,8 +32,6 @@ from veilgraph.train.plan import OrdinaryPlan, Plan
 from veilgraph.train.priors import Counts, attach_prior, leave_it_to_prior
 from veilgraph.train.private.batches import PrivateBatches
 from veilgraph.train.private.clip import Clip
-from veilgraph.train.private.gauss import Noise, source
-from veilgraph.train.private.measure import Meter
 from veilgraph.train.private.plan import PrivatePlan, Secret
 from veilgraph.train.rows import GraphRows, Rows, TableRows, TextRows
 from veilgraph.train.state import TrainingState

@@ -45,6 +45,8 @@ from veilgraph.layout import CERTIFICATE, CONFIG, LEDGER, OPEN, TRACE, draft_of
 from veilgraph.load import Graph
 from veilgraph.mark import mark, unrestricted
 from veilgraph.mark.units import capped, units
+from veilgraph.noise.gauss import source
+from veilgraph.noise.measure import Meter
 from veilgraph.rank.ranking import Ranker
 from veilgraph.run.facts import bind
 from veilgraph.run.run import Run
@@ -52,8 +54,6 @@ from veilgraph.run.verify import certify
 from veilgraph.train import train
 from veilgraph.train.private.begin import counted_units, promise_of
 from veilgraph.train.private.defaults import settled_defaults
-from veilgraph.train.private.gauss import source
-from veilgraph.train.private.measure import Meter
 
 STUDY, TRIAL, RUN = "study.json", "trial", "run"
 KEYS = {"asked", "event", "settings", "space", "score_noise", "trials", "scores", "ledger"}

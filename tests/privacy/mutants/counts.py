@@ -6,7 +6,7 @@ from tests.privacy.mutants.mutant import Mutant
 
 TRANSCRIPT = "privacy/test_transcript.py"
 COUNTS = "privacy/test_marginals.py"
-ROOM = "train/private/marginals.py"
+ROOM = "release/counts.py"
 
 MUTANTS = [
     Mutant(
@@ -32,7 +32,7 @@ MUTANTS = [
     ),
     Mutant(
         "counts: weights of a statement's two sides have squares of 4",
-        "train/private/count_roles.py",
+        "release/count_roles.py",
         "np.sqrt(2 * share / ",
         "np.sqrt(4 * share / ",
         f"{COUNTS}::test_sensitivity_of_counts",

@@ -7,8 +7,8 @@ from tests.privacy.mutants.mutant import Mutant
 TRANSCRIPT = "privacy/test_transcript.py"
 CONTRACT = "privacy/test_contract.py"
 LEDGER = "privacy/test_ledger_and_certificate.py"
-MEASURE = "train/private/measure.py"
-SAMPLE = "train/private/sample.py"
+MEASURE = "noise/measure.py"
+SAMPLE = "noise/sample.py"
 PLAN = "train/private/plan.py"
 PRICES = "account/prices.py"
 PROMISE = "account/promise.py"
@@ -152,21 +152,21 @@ MUTANTS = [
     ),
     Mutant(
         "private batches are the same in every training",
-        "train/private/gauss.py",
+        "noise/gauss.py",
         "np.random.SFC64(coins)",
         "np.random.SFC64(0)",
         "privacy/test_fresh_noise.py::test_seed_does_not_fix_noise_or_private_batches",
     ),
     Mutant(
         "secure noise under a key that everybody knows",
-        "train/private/gauss.py",
+        "noise/gauss.py",
         "algorithms.AES256(os.urandom(32)), modes.CTR(os.urandom(16))",
         "algorithms.AES256(bytes(32)), modes.CTR(bytes(16))",
         f"{CONTRACT}::test_noise_is_never_drawn_twice[secure]",
     ),
     Mutant(
         "noise without fresh entropy",
-        "train/private/gauss.py",
+        "noise/gauss.py",
         "np.random.SeedSequence(seed)",
         "np.random.SeedSequence(seed or 0)",
         f"{CONTRACT}::test_noise_is_never_drawn_twice[fresh]",

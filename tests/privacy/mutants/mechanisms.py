@@ -32,7 +32,7 @@ MUTANTS = [
     ),
     Mutant(
         "lazy: a small variance vanishes beside a large sum",
-        "train/private/measure.py",
+        "noise/measure.py",
         "        while later - self.variance < due:  # a small variance must not vanish beside a large sum\n"
         "            later = math.nextafter(later, math.inf)\n",
         "",

@@ -12,11 +12,11 @@ from veilgraph.attack.audit.steps import MOST, PRECISION, Measured
 from veilgraph.attack.audit.trials import FEWEST, Trials
 from veilgraph.load import Graph
 from veilgraph.mark import may_be_confidential, unrestricted
-from veilgraph.train.private.count_roles import weights
-from veilgraph.train.private.gauss import source
-from veilgraph.train.private.marginals import release
-from veilgraph.train.private.measure import Meter, watched
-from veilgraph.train.private.sample import Token
+from veilgraph.noise.gauss import source
+from veilgraph.noise.measure import Meter, watched
+from veilgraph.noise.sample import Token
+from veilgraph.release.count_roles import weights
+from veilgraph.release.counts import release
 
 
 class _Releases:

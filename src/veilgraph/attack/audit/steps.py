@@ -20,10 +20,10 @@ from torch import Tensor
 from veilgraph.account.events import repeated
 from veilgraph.attack.audit.trials import FEWEST, Trials
 from veilgraph.models.parameters import Parameters
+from veilgraph.noise.sample import Drawn, PoissonSampler
 from veilgraph.train.optim import SGD, Optimiser
 from veilgraph.train.private.clip import NOWHERE
 from veilgraph.train.private.plan import PrivatePlan, PrivateStep
-from veilgraph.train.private.sample import Drawn, PoissonSampler
 
 PRECISION = 0.02  # of the noise, which the number of steps follows from
 MOST = 3000

@@ -19,8 +19,8 @@ from veilgraph.errors import VerificationError
 from veilgraph.layout import LEDGER
 from veilgraph.load.folds import Folds
 from veilgraph.load.labels import Labels
-from veilgraph.train.private.gauss import source
-from veilgraph.train.private.measure import Meter
+from veilgraph.noise.gauss import source
+from veilgraph.noise.measure import Meter
 
 CURATOR = "curator"
 

@@ -18,9 +18,9 @@ from torch import Tensor
 
 from veilgraph.account.prices import Asked, StepTerms
 from veilgraph.models.parameters import Parameters
+from veilgraph.noise.measure import Gauss, Meter
 from veilgraph.train.mechanisms.base import Mechanism, Optimisers, Step
 from veilgraph.train.private.clip import Clip, Votes
-from veilgraph.train.private.measure import Gauss, Meter
 
 SELECT_RATIO = 4.0  # σ_select = 4 · σ_gradient: choosing rows takes 1/17 of what the step costs
 

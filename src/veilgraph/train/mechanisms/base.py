@@ -14,11 +14,11 @@ from veilgraph.account.events import Event, gaussian, sampled
 from veilgraph.account.prices import Asked, StepTerms
 from veilgraph.errors import PrivacyError
 from veilgraph.models.parameters import Parameters
+from veilgraph.noise.measure import Gauss, Meter
+from veilgraph.noise.sample import Token
 from veilgraph.train.gradients import RowGradient
 from veilgraph.train.optim import Optimiser
 from veilgraph.train.private.clip import NOWHERE, Clip, ClippedSum, Into
-from veilgraph.train.private.measure import Gauss, Meter
-from veilgraph.train.private.sample import Token
 
 Optimisers = Mapping[str, Optimiser]
 

@@ -16,10 +16,10 @@ from torch import Tensor
 
 from veilgraph.account.prices import StepTerms
 from veilgraph.models.parameters import Parameters
+from veilgraph.noise.measure import Meter
 from veilgraph.train.mechanisms.base import Mechanism, Optimisers, Step, private_tables
 from veilgraph.train.private import clip_kernels
 from veilgraph.train.private.clip import Clip, Into, distinct
-from veilgraph.train.private.measure import Meter
 
 
 class Lazy(Mechanism):

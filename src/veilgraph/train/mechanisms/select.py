@@ -29,8 +29,8 @@ from torch import Tensor
 from veilgraph.account.events import Event, failure, gaussian, sampled, together, zcdp
 from veilgraph.account.prices import Asked, StepTerms, price
 from veilgraph.models.parameters import Parameters
+from veilgraph.noise.measure import Gauss
 from veilgraph.train.mechanisms.base import Mechanism, Optimisers, Step
-from veilgraph.train.private.measure import Gauss
 
 DELTA_TEST = 1e-12  # of one test
 ALSO = (failure(DELTA_TEST),)

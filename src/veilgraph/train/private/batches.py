@@ -8,9 +8,9 @@ from torch import Tensor
 
 from veilgraph.load.graph import Graph
 from veilgraph.mark.units import capped, units
+from veilgraph.noise.sample import PoissonSampler, Token
 from veilgraph.rng import Streams
 from veilgraph.train import negatives
-from veilgraph.train.private.sample import PoissonSampler, Token
 
 TOGETHER = 64  # steps whose negatives are drawn at once
 

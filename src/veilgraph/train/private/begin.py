@@ -10,10 +10,10 @@ from veilgraph.account.promise import NUMBER, SEEDED, Promise
 from veilgraph.config import TrainConfig
 from veilgraph.load.graph import Graph
 from veilgraph.mark.units import units
+from veilgraph.noise.gauss import source
+from veilgraph.noise.measure import Meter
 from veilgraph.run.facts import sizes_of
 from veilgraph.train.private.defaults import settled_defaults
-from veilgraph.train.private.gauss import source
-from veilgraph.train.private.measure import Meter
 
 FEWEST = 100.0  # a noisy count below this is taken for this
 

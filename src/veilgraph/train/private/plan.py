@@ -23,6 +23,8 @@ from veilgraph.config.settled import Private
 from veilgraph.errors import BudgetError, PrivacyError
 from veilgraph.models.base import Model
 from veilgraph.models.parameters import Parameters
+from veilgraph.noise.measure import Meter
+from veilgraph.noise.sample import pieces
 from veilgraph.train.batches import Batch, QueryBatch
 from veilgraph.train.gradients import Objective
 from veilgraph.train.mechanisms import Step, mechanism_class
@@ -31,9 +33,7 @@ from veilgraph.train.plan import OrdinaryPlan, Plan
 from veilgraph.train.private import quantile
 from veilgraph.train.private.batches import PrivateBatches
 from veilgraph.train.private.clip import NOWHERE, Clip, ClippedSum, How, Into, votes_of
-from veilgraph.train.private.measure import Meter
 from veilgraph.train.private.purse import Purse
-from veilgraph.train.private.sample import pieces
 from veilgraph.train.private.schedule import Schedule
 from veilgraph.train.private.sums import filled, joined, shape
 from veilgraph.train.rows import Rows

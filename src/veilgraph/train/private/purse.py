@@ -9,7 +9,7 @@ from veilgraph.account.calibrate import steps_left
 from veilgraph.account.epsilon import COARSE, spent
 from veilgraph.account.events import Event, nothing, repeated
 from veilgraph.account.promise import Promise
-from veilgraph.train.private.measure import Meter
+from veilgraph.noise.measure import Meter
 
 BLOCKS = 20  # steps are paid for in advance, in blocks that grow to this share of them: what a crash may lose
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 import numpy as np
 
 from veilgraph.account.prices import HISTOGRAM_NOISE, Asked
-from veilgraph.train.private.measure import Meter
-from veilgraph.train.private.sample import Token
+from veilgraph.noise.measure import Meter
+from veilgraph.noise.sample import Token
 
 EDGES = np.geomspace(1e-4, 1e4, 161)  # 12 % apart
 

@@ -50,6 +50,7 @@ class Links(Task):
     ) -> None:
         self.model, self.settings, self.streams = model, settings, streams
         self.entities, self.triples = len(graph.entities), graph.train
+        self.weights = graph.probability("train")
         self.candidates = candidates
         self.objective = objective_of(settings, self.entities)
         self.questions = _Questions(graph, settings.scorer.reciprocal) if settings.wrong.all else None
@@ -86,9 +87,9 @@ class Links(Task):
         count, size = len(chosen), min(self.settings.wrong.chunk, len(chosen))
         chunks = -(-count // size)
         weight: Tensor | None = None
-        if chunks * size != count:  # the last batch: fill its last chunk with statements that count nothing
-            weight = torch.zeros(chunks * size)
-            weight[:count] = 1
+        if self.weights is not None or chunks * size != count:
+            weight = torch.zeros(chunks * size)  # the last chunk is filled with statements that count nothing
+            weight[:count] = 1.0 if self.weights is None else torch.from_numpy(self.weights[chosen])
             chosen = np.resize(chosen, chunks * size)
         among = self.entities if self.candidates is None else len(self.candidates)
         wrong = negatives.draw(drawing, 2 * chunks, self.settings.wrong.negatives, among)
@@ -121,6 +122,8 @@ class _Questions:
         self.keys, start = np.unique(key[order], return_index=True)
         self.start = np.append(start, len(key))
         self.answers = answers[order]
+        weights = graph.probability("train")
+        self.weights = None if weights is None else np.tile(weights, 2)[order]
 
     def __len__(self) -> int:
         return len(self.keys)
@@ -141,4 +144,5 @@ class _Questions:
         tensors: Any = map(
             torch.from_numpy, (key // (2 * self.relations), relation, inverse, owner, self.answers[place])
         )
-        return QueryBatch(*tensors)._replace(backward=torch.from_numpy(backward))
+        weight = None if self.weights is None else torch.from_numpy(self.weights[place])
+        return QueryBatch(*tensors)._replace(backward=torch.from_numpy(backward), weight=weight)

@@ -29,8 +29,8 @@ from veilgraph.load.graph import Graph
 from veilgraph.mark import may_be_confidential
 from veilgraph.mark.units import capped, units
 from veilgraph.models.prior import Prior
-from veilgraph.train.private.count_roles import Roles, weights
-from veilgraph.train.private.measure import Gauss, Meter, rounded
+from veilgraph.noise.measure import Gauss, Meter, rounded
+from veilgraph.release.count_roles import Roles, weights
 
 STANDS_OUT = 4.0  # deviations of the noise, support included
 SUPPORT = 3.0  # times the factor model's estimate, added to a count before it is compared

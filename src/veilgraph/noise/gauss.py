@@ -13,7 +13,7 @@ from abc import ABC, abstractmethod
 
 import numpy as np
 
-from veilgraph.train.private import ziggurat
+from veilgraph.noise import ziggurat
 
 
 class Noise(ABC):

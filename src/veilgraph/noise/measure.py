@@ -18,10 +18,11 @@ import numpy as np
 
 from veilgraph.account.events import Event, non_private
 from veilgraph.account.ledger import Ledger
-from veilgraph.account.prices import Asked, price
+from veilgraph.account.prices import Answers, Asked, Tallies, price
 from veilgraph.errors import PrivacyError
-from veilgraph.train.private.gauss import Noise
-from veilgraph.train.private.sample import Token
+from veilgraph.noise.gauss import Noise
+from veilgraph.noise.integers import lies, two_sided
+from veilgraph.noise.sample import Token
 
 GRID = 2.0**-10  # of the deviation: what is released once is rounded to a power of two about so large
 
@@ -154,6 +155,34 @@ class Meter:
         """
         self.pay(price([asked], None if token is None else token.rate), what, **more)
         return self.measure(asked, token=token)[0].on(exact)
+
+    def answers(self, truth: np.ndarray, asked: Answers) -> np.ndarray:
+        """Which of ``asked.cells`` are answered yes: every true answer is kept, or turned round, by its own coin; refused if not paid for.
+
+        ``truth`` are the cells whose true answer is yes, sorted, each once; a unit has at most ``asked.per_unit`` of them.
+
+        Reads confidential data: the cells. Releases: the answers.
+        """
+        self._take(asked.event)
+        if self._watcher is not None:
+            self._watcher.measured(asked.event, (), None)
+        said = np.setxor1d(truth, lies(asked.cells, asked.epsilon, self.coins()), assume_unique=True)
+        if self._watcher is not None:
+            self._watcher.released(said)
+        return said
+
+    def counts(self, exact: np.ndarray, asked: Tallies) -> np.ndarray:
+        """Whole numbers with two-sided geometric noise; refused where that was not paid for.
+
+        Reads confidential data: the counts, which a unit moves by ``asked.reach`` in all. Releases: the counts with their noise.
+        """
+        self._take(asked.event)
+        if self._watcher is not None:
+            self._watcher.measured(asked.event, (), None)
+        noisy = exact + two_sided(exact.size, asked.each, self.coins()).reshape(exact.shape)
+        if self._watcher is not None:
+            self._watcher.released(noisy)
+        return noisy
 
     def _take(self, event: Event) -> None:
         for place, (paid, times) in enumerate(self._unused):
