@@ -35,6 +35,7 @@ LABELS = (File("labels*.tsv", False, False, "labels of entities, which a federat
 CONFIG, TRACE, LEDGER = "config.yaml", "trace.jsonl", "ledger.jsonl"
 ENTITIES, RELATIONS, WEIGHTS = "entities.safetensors", "relations.safetensors", "weights.safetensors"
 VOCABULARY, CHECKPOINT = "vocabulary.parquet", "checkpoint.safetensors"
+ANSWERED = "answered.safetensors"
 METRICS, ATTACKS = "metrics.json", "attacks.json"
 CURATOR, CERTIFICATE, MARGINALS = "curator.json", "certificate.json", "marginals.safetensors"
 RUN = (
@@ -46,6 +47,7 @@ RUN = (
     File(RELATIONS, True, True, "a row per relation"),
     File(WEIGHTS, True, True, "what a model shares between rows, of models that have something"),
     File(MARGINALS, True, True, "noisy counts, if any"),
+    File(ANSWERED, False, False, "answers of a randomised response, and what is believed of them"),
     File(CURATOR, False, False, "the salt of the commitment"),
     File(TRACE, False, False, "loss, ε and timings of every epoch"),
     File(METRICS, False, False, "evaluations"),

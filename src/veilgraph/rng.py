@@ -17,7 +17,7 @@ import numpy as np
 
 from veilgraph.errors import ConfigError
 
-NAMES = ("init", "sampling", "negatives", "split", "generate", "validation", "private", "messages")
+NAMES = ("init", "sampling", "negatives", "split", "generate", "validation", "private", "messages", "answers")
 
 
 def check_seed(seed: object) -> None:

@@ -134,7 +134,9 @@ def to_accounting(event: Event) -> DpEvent:
             if mean < 1 or failures(event["of"]):
                 raise ValueError("selection is from one or more releases, none of which may protect nothing")
             return RepeatAndSelectDpEvent(to_accounting(event["of"]), mean=mean, shape=LOGARITHMIC)
-        if kind == "pure":  # (geometric noise on one count that changes by 1 has the losses ±ε of randomised response: the worst of its kind)
+        if (
+            kind == "pure"
+        ):  # (geometric noise on a count that changes by 1 loses ±ε, as randomised response: the worst)
             return DiscreteLaplaceDpEvent(_positive(event["epsilon"]), 1)
         if kind == "zcdp":
             return dp.ZCDpEvent(_positive(event["rho"]))

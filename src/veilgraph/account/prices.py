@@ -27,6 +27,11 @@ class Asked(NamedTuple):
     multiplier: float
 
     @property
+    def event(self) -> Event:
+        """What releasing it alone costs."""
+        return gaussian(self.multiplier)
+
+    @property
     def deviation(self) -> float:
         """The standard deviation of the noise on every number of the total."""
         return self.sensitivity * self.multiplier
@@ -167,6 +172,13 @@ class Counting:
     per_unit: int
     entities: int
     relations: int
+    epsilon: float | None = None  # of whole-number noise; None: Gaussian
+
+    @property
+    def tallies(self) -> Tallies:
+        """The one release with whole-number noise: a unit moves two counts by one for each of its statements."""
+        assert self.epsilon is not None
+        return Tallies(2 * self.per_unit, self.epsilon)
 
     @property
     def whole(self) -> bool:
@@ -180,11 +192,13 @@ class Counting:
     def shares(self, multiplier: float) -> Shares:
         """How the budget is divided: kinds are worth asking for where an entity has more statements than noise."""
         noise = self.asked(multiplier).deviation / max(2 * self.units * self.per_unit / self.entities, 1e-9)
-        if not self.whole or 2 * self.relations > MOST_ROLES:
+        if self.epsilon is not None or not self.whole or 2 * self.relations > MOST_ROLES:
             return Shares()
         return next((shares for most, shares in SHARES if noise <= most), Shares())
 
     def events(self, multiplier: float) -> list[Event]:
         """The cost of the releases: together as much as one Gaussian of this multiplier."""
+        if self.epsilon is not None:
+            return [self.tallies.event]
         shares = self.shares(multiplier)
         return [gaussian(self.asked(multiplier, share).multiplier) for share in shares if share]

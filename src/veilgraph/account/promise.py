@@ -3,8 +3,9 @@
 A Promise is a value: settled privacy settings, and public facts about the graph. Settling (how much noise), paying, planning, tuning and
 verifying read its one list of releases, so none of them can forget one.
 
-    the number of units            one Gaussian, before anything else
-    noisy counts                   several Gaussians, together as one of ``prior_noise``
+    the number of units            one Gaussian, before anything else; a whole number with a share of ε where all else has no δ
+    noisy counts                   several Gaussians, together as one of ``prior_noise``, or whole numbers with an ε of their own
+    answers                        randomised response about the cells a statement may be in, with an ε for each
     a histogram of gradient norms  if the clip norm comes from the data, before the first step
     private steps                  in stages, each with its own noise
 """
@@ -14,20 +15,41 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 from veilgraph import registry
 from veilgraph.account.calibrate import calibrate
 from veilgraph.account.epsilon import COARSE, DELTA, spent
-from veilgraph.account.events import Event, gaussian, non_private, repeated, sampled, together
+from veilgraph.account.events import Event, gaussian, non_private, pure, repeated, sampled, together
 from veilgraph.account.ledger import Ledger
-from veilgraph.account.prices import COUNT_NOISE, Asked, Counting, Stages, StepTerms, histogram
+from veilgraph.account.prices import (
+    COUNT_NOISE,
+    Asked,
+    Counting,
+    Stages,
+    StepTerms,
+    Tallies,
+    answered,
+    histogram,
+)
 from veilgraph.errors import BudgetError
 
+RESPOND = "respond"  # the mechanism that asks about cells
+COUNTS_SHARE, COUNTS_AT_MOST = (
+    0.25,
+    1.0,
+)  # of ε for counts, where cells are asked about that only they suggest
+NUMBER_SHARE = 0.01  # of ε, for the number of units where nothing has a δ
 PRIOR_SHARE = 0.7  # of the budget (in zero-concentrated terms) for the counts, where steps follow
 NUMBER = Asked(1.0, COUNT_NOISE)  # how many units there are
 SEEDED = "the noise was drawn from a given seed"
 ONE_OF_SEVERAL = "one of several trainings, not to be shown"
+
+
+def guarantee_of(mechanism: str) -> str:
+    """dp, or why nothing is promised."""
+    return "dp" if mechanism == RESPOND else str(registry.find("mechanisms", mechanism).guarantee)
 
 
 class Release(NamedTuple):
@@ -57,6 +79,8 @@ class Promise:
     prior_noise: float | None = None
     shrink: bool = False
     seeded: bool = False
+    prior_epsilon: float | None = None
+    answer_epsilon: float | None = None
 
     @classmethod
     def of(cls, settings: Mapping[str, Any], facts: Mapping[str, Any]) -> Promise:
@@ -67,7 +91,7 @@ class Promise:
             int(facts["entities"]),
             int(facts["relations"]),
             settings.get("epsilon"),
-            settings.get("delta") or DELTA,
+            DELTA if settings.get("delta") is None else float(settings["delta"]),
             settings.get("mechanism") or "lazy",
             settings.get("noise_multiplier"),
             1.0 if settings.get("noise_decay") is None else float(settings["noise_decay"]),
@@ -78,7 +102,28 @@ class Promise:
             settings.get("prior_noise"),
             settings.get("shrinkage") == "rows",
             settings.get("insecure_noise_seed") is not None,
+            settings.get("prior_epsilon"),
+            settings.get("answer_epsilon"),
         )
+
+    @property
+    def asks(self) -> bool:
+        """Whether cells are asked about, instead of steps being taken."""
+        return self.mechanism == RESPOND
+
+    @property
+    def pure(self) -> bool:
+        """Whether nothing that is released has a δ: answers, and counts as whole numbers where their noise is less so."""
+        if self.asks or self.delta == 0:
+            return True
+        if not self.counts or self.steps or self.prior_noise is not None:
+            return False
+        return self.prior_epsilon is not None or _whole_is_less(self.epsilon, self.delta, self.per_unit)
+
+    @property
+    def number(self) -> Asked | Tallies:
+        """How many units there are, and at which price that is told."""
+        return Tallies(1, NUMBER_SHARE * (self.epsilon or 1.0)) if self.pure else NUMBER
 
     # --- what is released -----------------------------------------------------------------------------------------
     @property
@@ -96,7 +141,7 @@ class Promise:
     @property
     def counting(self) -> Counting:
         """What noise and cost of the counts follow from."""
-        return Counting(self.units, self.per_unit, self.entities, self.relations)
+        return Counting(self.units, self.per_unit, self.entities, self.relations, self.prior_epsilon)
 
     @property
     def stages(self) -> Stages:
@@ -106,7 +151,7 @@ class Promise:
     @property
     def guarantee(self) -> str:
         """dp, or why nothing is promised."""
-        return str(registry.find("mechanisms", self.mechanism).guarantee)
+        return guarantee_of(self.mechanism)
 
     def step(self, factor: float = 1.0) -> Event:
         """What one private step costs, with so much of its noise."""
@@ -128,6 +173,11 @@ class Promise:
         return together(*self.counting.events(self.prior_noise or 1.0))
 
     @property
+    def answered(self) -> Event:
+        """What the answers cost."""
+        return answered(self.per_unit, self.answer_epsilon or 0.0)
+
+    @property
     def norms(self) -> Event:
         """What the histogram of gradient norms costs."""
         return histogram(self.units)
@@ -135,9 +185,11 @@ class Promise:
     def releases(self) -> list[Release]:
         """All of them, in the order they are made."""
         made = [Release("insecure noise", non_private(SEEDED))] if self.seeded else []
-        made.append(Release("noisy number of confidential units", gaussian(NUMBER.multiplier)))
+        made.append(Release("noisy number of confidential units", self.number.event))
         if self.counts:
             made.append(Release("noisy marginals", self.counted))
+        if self.asks:
+            made.append(Release("randomised response", self.answered))
         if self.clip_from_data and self.steps:
             made.append(Release("clip norm: noisy histogram of gradient norms", self.norms))
         return made + [Release("private steps", event) for event in self.steps_between(0, self.steps)]
@@ -153,13 +205,34 @@ class Promise:
         For mechanisms without a guarantee it is the noise their papers would take. Refused where counts alone exceed the budget.
         """
         promise = self
-        if promise.counts and promise.prior_noise is None:
+        if promise.asks and promise.answer_epsilon is None:
+            return promise._shared(ledger.events)
+        if promise.counts and promise.pure and promise.prior_epsilon is None and promise.prior_noise is None:
+            left = (promise.epsilon or 1.0) - sum(_epsilon_of(event) for event in ledger.events)
+            promise = replace(promise, prior_epsilon=round(0.999999 * left, 6))
+        if promise.counts and promise.prior_noise is None and promise.prior_epsilon is None:
             promise = replace(promise, prior_noise=promise._noise_of_counts(ledger.events))
         if promise.counts:
             promise.check_counts(ledger)
         if promise.noise_multiplier is None:
             promise = replace(promise, noise_multiplier=promise._noise_of_steps(ledger.events))
         return promise
+
+    def _shared(self, already: Sequence[Event]) -> Promise:
+        """ε divided between counts, where they are needed, and answers: a unit's answers are priced by the lesser bound."""
+        known, total = _private(already), self.epsilon or 1.0
+        counted = min(COUNTS_AT_MOST, COUNTS_SHARE * total) if self.counts else None
+        known += [pure(counted)] if counted else []
+        left = total - sum(map(_epsilon_of, known))
+        least = left / self.per_unit  # added up
+        if self.per_unit > 1 and self.delta > 0:
+            found = calibrate(lambda noise: [*known, answered(self.per_unit, 1 / noise)], total, self.delta)
+            least = max(least, 1 / found)
+        if not all(event["event"] == "pure" for event in known):
+            least = 1 / calibrate(
+                lambda noise: [*known, answered(self.per_unit, 1 / noise)], total, self.delta
+            )
+        return replace(self, prior_epsilon=counted, answer_epsilon=round(0.999999 * least, 6))
 
     def _noise_of_counts(self, already: Iterable[Event]) -> float:
         """All of the budget if nothing else is learnt, else a fixed share of it."""
@@ -203,10 +276,12 @@ class Promise:
         events, reasons = [part for event in charged for part in _each(event)], []
         if self.seeded and non_private(SEEDED) not in events:
             reasons.append("the ledger does not say that the noise was drawn from a given seed")
-        if gaussian(NUMBER.multiplier) not in events:
+        if self.number.event not in events:
             reasons.append("the ledger does not charge the noisy number of units")
-        if (counts_are_there or self.counts) and not any(_pays(e, self.prior_noise or 0.0) for e in events):
+        if (counts_are_there or self.counts) and not any(self._pays_counts(event) for event in events):
             reasons.append("the ledger does not charge the noisy marginals")
+        if self.asks and self.answered not in events:
+            reasons.append("the ledger does not charge the answers")
         taken = [event for event in events if event["event"] == "repeated"]
         if self.clip_from_data and taken and self.norms not in events:
             reasons.append("the ledger does not charge the histogram its clip norm was found by")
@@ -227,6 +302,25 @@ class Promise:
                 )
             break
         return reasons
+
+    def _pays_counts(self, event: Event) -> bool:
+        return (
+            event == self.counted if self.prior_epsilon is not None else _pays(event, self.prior_noise or 0.0)
+        )
+
+
+def _epsilon_of(event: Event) -> float:
+    return float(event["epsilon"]) if event["event"] == "pure" else 0.0
+
+
+@lru_cache(maxsize=256)
+def _whole_is_less(epsilon: float | None, delta: float, per_unit: int) -> bool:
+    """Whether geometric noise on counts has less variance than Gaussian noise for the same ε: by public facts."""
+    if epsilon is None:
+        return False
+    whole = Tallies(2 * per_unit, (1 - NUMBER_SHARE) * epsilon)
+    noise = calibrate(lambda one: [gaussian(NUMBER.multiplier), gaussian(one)], epsilon, delta)
+    return whole.variance < Counting(1.0, per_unit, 1, 1).asked(noise).deviation ** 2
 
 
 def best_of_is_paid(charged: Sequence[Event], mean: float, score_noise: float) -> bool:

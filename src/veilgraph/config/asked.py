@@ -27,11 +27,12 @@ class Setting:
     low: float | None = None
     high: float | None = None
     of: str | None = None  # the kind of component it names (registry.py)
+    also: tuple[str, ...] = ()  # and what else it may be
 
     @property
     def choices(self) -> tuple[str, ...]:
         """What it may be, where that is a list."""
-        return self.words if self.of is None else registry.names(self.of)
+        return self.words if self.of is None else (*registry.names(self.of), *self.also)
 
     def check(self, key: str, value: object) -> Any:
         """The value in the right type, or an error that says what is allowed."""
@@ -72,8 +73,10 @@ def _setting(
     low: float | None = None,
     high: float | None = None,
     of: str | None = None,
+    also: tuple[str, ...] = (),
 ) -> Any:
-    return field(default=default, metadata={"setting": Setting(kind, help, choices, low, high, of)})
+    setting = Setting(kind, help, choices, low, high, of, also)
+    return field(default=default, metadata={"setting": setting})
 
 
 @dataclass(frozen=True)
@@ -217,13 +220,25 @@ class _Privacy:
         high=1e6,
     )
     delta: float | None = _setting(
-        None, float, "Probability that the promise may fail (1e-6 if not given).", low=1e-30, high=0.5
+        None,
+        float,
+        "Probability that the promise may fail (1e-6 if not given); 0 with counts and answers alone.",
+        low=0,
+        high=0.5,
     )
     mechanism: str | None = _setting(
         None,
         str,
         "How noise is added: see veil list mechanisms.",
         of="mechanisms",
+        also=("respond",),
+    )
+    answer_epsilon: float | None = _setting(
+        None,
+        float,
+        "ε of each answer of mechanism respond; from epsilon, if not given.",
+        low=1e-3,
+        high=100,
     )
     drop_confidential: bool = _setting(False, bool, "Learn from unrestricted statements only.")
     private_parameters: str | None = _setting(
@@ -265,6 +280,13 @@ class _Privacy:
     )
     prior: str | None = _setting(
         None, str, "What is added to every score: noisy counts (marginals), or none.", "marginals", "none"
+    )
+    prior_epsilon: float | None = _setting(
+        None,
+        float,
+        "ε of the counts, as whole numbers; from epsilon, if not given.",
+        low=1e-4,
+        high=1e6,
     )
     prior_noise: float | None = _setting(
         None,

@@ -103,6 +103,7 @@ class Private:
     first: bool  # after unrestricted steps, not among them
     secure: bool
     seed: int | None  # for tests
+    answers: float | None = None  # ε of each, where cells are asked about and no step is taken
 
 
 @dataclass(frozen=True)
@@ -192,4 +193,5 @@ def _private(c: TrainConfig) -> Private | None:
         c.order == "unrestricted-first",
         c.secure_noise,
         c.insecure_noise_seed,
+        c.answer_epsilon if c.mechanism == "respond" else None,
     )

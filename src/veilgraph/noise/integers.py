@@ -31,8 +31,8 @@ def lies(cells: int, epsilon: float, coins: np.random.Generator) -> np.ndarray:
 def two_sided(count: int, epsilon: float, coins: np.random.Generator) -> np.ndarray:
     """Whole numbers X with P(X = x) ∝ e^(−ε·|x|): what hides a count that one unit changes by one.
 
-    Each is made as the paper's Algorithm 2 makes it, for ε = n/2²⁰: a uniform u below 2²⁰ is kept with probability e^(−u/2²⁰), v counts how often
-    a coin of e^(−1) comes up, and (u + 2²⁰·v) // n gets a sign; a negative zero begins again.
+    Each is made as the paper's Algorithm 2 makes it, for ε = n/2²⁰: a uniform u below 2²⁰ is kept with probability e^(−u/2²⁰), v counts how
+    often a coin of e^(−1) comes up, and (u + 2²⁰·v) // n gets a sign; a negative zero begins again.
     """
     steps = math.floor(epsilon * FINE)
     if steps < 1:

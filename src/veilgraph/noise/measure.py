@@ -147,12 +147,15 @@ class Meter:
         return [Gauss(one.deviation, self._noise, self._watcher) for one in asked]
 
     def release(
-        self, exact: np.ndarray, asked: Asked, what: str, token: Token | None = None, **more: Any
+        self, exact: np.ndarray, asked: Asked | Tallies, what: str, token: Token | None = None, **more: Any
     ) -> np.ndarray:
-        """Something released once: charged, then drawn, then rounded to a public grid.
+        """Something released once: charged, then drawn, on a public grid.
 
         Reads confidential data: the total. Releases: the total with its noise.
         """
+        if isinstance(asked, Tallies):
+            self.pay(asked.event, what, **more)
+            return self.counts(exact, asked)
         self.pay(price([asked], None if token is None else token.rate), what, **more)
         return self.measure(asked, token=token)[0].on(exact)
 

@@ -24,7 +24,7 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
-from veilgraph.account.prices import MOST_ROLES, Asked, Counting, Shares
+from veilgraph.account.prices import MOST_ROLES, Asked, Counting, Shares, Tallies
 from veilgraph.load.graph import Graph
 from veilgraph.mark import may_be_confidential
 from veilgraph.mark.units import capped, units
@@ -51,6 +51,8 @@ def release(graph: Graph, public: Graph, counting: Counting, multiplier: float, 
         secret = secret[capped(units(graph), counting.per_unit, meter.coins())]
     relations, entities = len(graph.relations), len(graph.entities)
     if not counting.whole:
+        if counting.epsilon is not None:
+            return _exceeding_whole(secret, public.train, relations, entities, counting.tallies, meter)
         return _exceeding(secret, public.train, relations, entities, counting.asked(multiplier), meter)
     known = np.zeros((2 * relations, entities))
     _count(known.reshape(-1), public.train, relations, entities)
@@ -72,6 +74,23 @@ def _count(flat: np.ndarray, statements: np.ndarray, relations: int, entities: i
 
 
 @dataclass(frozen=True)
+class Whole:
+    """Geometric noise on whole numbers."""
+
+    meter: Meter
+    tallies: Tallies
+
+    @property
+    def deviation(self) -> float:
+        """Of the noise."""
+        return math.sqrt(self.tallies.variance)
+
+    def on(self, exact: np.ndarray) -> np.ndarray:
+        """The counts with their noise."""
+        return self.meter.counts(np.rint(exact).astype(np.int64), self.tallies).astype(np.float64)
+
+
+@dataclass(frozen=True)
 class _Releases:
     """The noise of a table's releases, each good for its share of the budget."""
 
@@ -83,7 +102,9 @@ class _Releases:
     def shares(self) -> Shares:
         return self.counting.shares(self.multiplier)
 
-    def noise(self, share: float) -> Gauss:
+    def noise(self, share: float) -> Gauss | Whole:
+        if self.counting.epsilon is not None:
+            return Whole(self.meter, self.counting.tallies)
         return self.meter.measure(self.counting.asked(self.multiplier, share))[0]
 
 
@@ -179,6 +200,41 @@ def _exceeding(
         values = np.concatenate([values, rounded(passing, noise.deviation)])
         keep = values > threshold
         cells, values = cells[keep], values[keep]
+    return _sparse(cells, values, public, relations, entities)
+
+
+def _exceeding_whole(
+    secret: np.ndarray,
+    public: np.ndarray,
+    relations: int,
+    entities: int,
+    tallies: Tallies,
+    meter: Meter | None,
+) -> Prior:
+    """The same with whole numbers: an empty cell is n or more with aⁿ / (1 + a), a = e^−ε, and then n + k with (1 − a)·aᵏ."""
+    cells, counts = np.unique(_cells(secret, relations, entities), return_counts=True)
+    values = counts.astype(np.float64)
+    if meter is not None:
+        total, kept = 2 * relations * entities, math.exp(-tallies.each)
+        least = max(1, math.ceil(math.log(LARGE_CHANCE * (1 + kept)) / math.log(kept)))
+        noisy, coins = meter.counts(counts, tallies), meter.coins()
+        lucky = coins.choice(
+            total, int(coins.binomial(total, kept**least / (1 + kept))), replace=False, shuffle=False
+        )
+        lucky = lucky[~np.isin(lucky, cells)]
+        beyond = least + coins.geometric(1 - kept, len(lucky)) - 1
+        keep = noisy >= least
+        cells, values = (
+            np.concatenate([cells[keep], lucky]),
+            np.concatenate([noisy[keep], beyond]).astype(float),
+        )
+    return _sparse(cells, values, public, relations, entities)
+
+
+def _sparse(
+    cells: np.ndarray, values: np.ndarray, public: np.ndarray, relations: int, entities: int
+) -> Prior:
+    """A prior of these cells and what is counted exactly."""
     known, exact = np.unique(_cells(public, relations, entities), return_counts=True)
     every, inverse = np.unique(np.concatenate([cells, known]), return_inverse=True)
     summed = np.bincount(inverse, np.concatenate([values, exact]), len(every))

@@ -20,11 +20,11 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from veilgraph import registry
 from veilgraph.account.certificate import seal
 from veilgraph.account.epsilon import DELTA
 from veilgraph.account.events import nothing
 from veilgraph.account.ledger import Ledger
+from veilgraph.account.promise import guarantee_of
 from veilgraph.config import TrainConfig
 from veilgraph.errors import PrivacyError, RunError, VerificationError
 from veilgraph.files import (
@@ -107,7 +107,7 @@ class Run:
         """dp, none, or «as published, not differentially private»."""
         if not self.config.private:
             return "dp" if self.config.drop_confidential else "none"
-        promised = registry.find("mechanisms", self.config.mechanism or "lazy").guarantee
+        promised = guarantee_of(self.config.mechanism or "lazy")
         return "none" if promised == "dp" and not self.ledger.private else promised
 
     @property
@@ -122,7 +122,7 @@ class Run:
     @property
     def delta(self) -> float:
         """The probability that the promise may fail."""
-        return self.config.delta or DELTA
+        return DELTA if self.config.delta is None else self.config.delta
 
     @property
     def clip_norm(self) -> float | None:

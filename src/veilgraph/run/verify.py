@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from veilgraph.account import certificate
 from veilgraph.account.events import non_private
-from veilgraph.account.promise import ONE_OF_SEVERAL, Promise, best_of_is_paid
+from veilgraph.account.promise import ONE_OF_SEVERAL, RESPOND, Promise, best_of_is_paid
 from veilgraph.errors import InputError, RunError, VerificationError
 from veilgraph.files import as_json, write_json
 from veilgraph.layout import CERTIFICATE, CERTIFIED, CONFIG, CURATOR, MARGINALS
@@ -145,7 +145,11 @@ def _build(run: Run, version: int = certificate.VERSION) -> dict[str, Any]:
     read = "none" if run.guarantee == "none" else "confidential statements were not read"
     promise = {
         "guarantee": run.guarantee,
-        "mechanism": (run.config.mechanism if run.config.private_steps else "marginals")
+        "mechanism": (
+            run.config.mechanism
+            if run.config.private_steps or run.config.mechanism == RESPOND
+            else "marginals"
+        )
         if run.config.private
         else read,
         **{key: run.facts[key] for key in ("unit", "per_unit", "commitment", "may_be_confidential")},

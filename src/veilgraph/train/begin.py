@@ -9,7 +9,7 @@ from typing import Any
 from veilgraph import machine, models, registry
 from veilgraph.account.events import non_private, nothing
 from veilgraph.account.ledger import Ledger
-from veilgraph.account.promise import ONE_OF_SEVERAL
+from veilgraph.account.promise import ONE_OF_SEVERAL, RESPOND, guarantee_of
 from veilgraph.config import PRIVATE_ONLY, TrainConfig
 from veilgraph.errors import ConfigError, InputError, PrivacyError, UsageError
 from veilgraph.load.graph import Graph
@@ -76,7 +76,7 @@ def begin(
 
 def _promises(config: TrainConfig) -> bool:
     """Whether what is trained may be shown to others."""
-    sound = registry.find("mechanisms", config.mechanism or "lazy").guarantee == "dp"
+    sound = guarantee_of(config.mechanism or "lazy") == "dp"
     secret = config.insecure_noise_seed is None  # (noise that can be made again hides nothing)
     return config.drop_confidential or (config.private and sound and secret)
 
@@ -134,7 +134,7 @@ def _of_others(graph: Graph, config: TrainConfig) -> list[str]:
     """Parts of a promise that are code of other packages, which nobody argued for here."""
     unit = graph.marks.unit.partition(":")[0] if graph.marks is not None else "statement"
     asked = {
-        "mechanisms": config.mechanism if config.private else None,
+        "mechanisms": config.mechanism if config.private and config.mechanism != RESPOND else None,
         "units": unit,
         "models": config.model,
     }

@@ -106,7 +106,7 @@ def exact(
 ) -> Gradients:
     """Gradients of distinct questions against every entity (softmax or softplus), ``cells`` scores at a time.
 
-    A question with m answers counts m times, at the price of one row (or as much as they are probable): exactly the sum over its statements.
+    A question with m answers counts m times, at the price of one row (or as much as they are probable).
     """
     relation_ids, index = torch.unique(batch.relation, return_inverse=True)
     source = p.entities.index_select(0, batch.source).requires_grad_()
@@ -138,11 +138,11 @@ def exact(
     )
     if objective.regulariser_weight:
         count = torch.zeros(len(query)).index_add_(0, owner, share)[torch.argsort(order)].unsqueeze(1)
-        pull, weight = _penalty(model, objective), objective.regulariser_weight
-        on_source = on_source + weight * count * pull(source.detach())
+        pull, much = _penalty(model, objective), objective.regulariser_weight
+        on_source = on_source + much * count * pull(source.detach())
         rows = torch.zeros(len(relations), 1).index_add_(0, index, count)
-        on_relations += weight * rows * pull(relations.detach())
-        on_answers = weight * share.unsqueeze(1) * pull(p.entities.index_select(0, answers))
+        on_relations += much * rows * pull(relations.detach())
+        on_answers = much * share.unsqueeze(1) * pull(p.entities.index_select(0, answers))
         on_entities.index_add_(0, answers, on_answers)
     on_entities.index_add_(0, batch.source, on_source)
     return Gradients(total, RowGradient(None, on_entities), RowGradient(relation_ids, on_relations), {})
@@ -151,10 +151,10 @@ def exact(
 def _shares(batch: QueryBatch) -> tuple[Tensor, float]:
     """Each answer's share of the batch, and that of a certain one."""
     if batch.weight is None:
-        each = 1 / len(batch.answers)
-        return torch.full((len(batch.answers),), each), each
-    each = 1 / max(float(batch.weight.sum()), 1e-9)
-    return batch.weight * each, each
+        one = 1 / len(batch.answers)
+        return torch.full((len(batch.answers),), one), one
+    one = 1 / max(float(batch.weight.sum()), 1e-9)
+    return batch.weight * one, one
 
 
 def _seen_by_loss(

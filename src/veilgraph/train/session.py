@@ -7,6 +7,7 @@ private     unrestricted statements as ever, confidential ones with noise
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -27,6 +28,7 @@ from veilgraph.noise.gauss import Noise, source
 from veilgraph.noise.measure import Meter
 from veilgraph.rng import Streams
 from veilgraph.run.facts import sizes_of
+from veilgraph.train.answers import Answers, AnswersPlan
 from veilgraph.train.loop import CHECKPOINT_SECONDS, Listener, Validation, run_epochs
 from veilgraph.train.plan import OrdinaryPlan, Plan
 from veilgraph.train.priors import Counts, attach_prior, leave_it_to_prior
@@ -37,6 +39,8 @@ from veilgraph.train.rows import GraphRows, Rows, TableRows, TextRows
 from veilgraph.train.state import TrainingState
 from veilgraph.train.tasks import Labelled, Links, Task
 from veilgraph.train.tasks.links import objective_of
+
+TEACHING = 0.5  # of the epochs, for the model that weighs answers
 
 
 def visible(graph: Graph, config: TrainConfig) -> Graph:
@@ -99,17 +103,45 @@ class Session:
     def _begin(self) -> None:
         """Give the state its counts, and relations a start that does not speak before it has learnt."""
         silent = self.model.silent_at_zero
-        if self.private and silent:
-            _silence(self.state, self.graph, reciprocal=self.settings.scorer.reciprocal)
-        if not self.settings.counts:
+        self._silence()
+        if self.settings.counts:
+            self._count(silent=silent)
+        answers = self.answers
+        if answers is not None:
+            noise = self._noise()
+            assert self.ledger is not None
+            assert noise is not None
+            answers.drawn(self.ledger, noise, self.state.parameters.prior)
+
+    def _silence(self) -> None:
+        """Relations that unrestricted statements never speak of start at zero: until they are learnt, the prior decides."""
+        if not (self.private and self.model.silent_at_zero):
             return
+        unknown = unknown_relations(self.graph)
+        if self.settings.scorer.reciprocal:
+            unknown = np.concatenate([unknown, unknown + len(self.graph.relations)])
+        asks = self.promise is not None and self.promise.asks
+        if len(self.public.train) or asks:  # public; else steps would learn nothing from zeros on both sides
+            for p in (self.state.parameters, self.state.average):
+                if p is not None:
+                    p.relations[torch.from_numpy(unknown)] = 0
+
+    def _count(self, *, silent: bool) -> None:
         counts = Counts(self.graph, self.public, self.promise, self.ledger, self._noise())
-        alone = self.promise is not None and not self.promise.steps
+        alone = self.promise is not None and not self.promise.steps and not self.promise.asks
         attach_prior(
             counts, self.state, self.folder, decisive=alone and not silent and len(self.public.train) > 0
         )
         if not self.learns:
             leave_it_to_prior(self.state, self.model)
+
+    @property
+    def answers(self) -> Answers | None:
+        """What confidential statements answer, where cells are asked about."""
+        if self.promise is None or not self.promise.asks:
+            return None
+        assert self.folder is not None
+        return Answers(self.graph, self.public, self.promise, self.folder)
 
     def _require_a_ledger_that_goes_on(self) -> None:
         """Raise if the ledger holds less than the checkpoint says was spent."""
@@ -129,7 +161,9 @@ class Session:
     @property
     def learns(self) -> bool:
         """Whether any step will be taken; else all of the budget is in noisy counts, and vectors say nothing beside them."""
-        return self.promise is None or bool(self.promise.steps) or len(self.public.train) > 0
+        if self.promise is None or self.promise.asks:
+            return True
+        return bool(self.promise.steps) or len(self.public.train) > 0
 
     def _noise(self) -> Noise | None:
         """Fresh noise, which no other part of the training draws from."""
@@ -142,13 +176,32 @@ class Session:
     def task(self) -> Task:
         """What is learnt from as it is."""
         told = _labels(self.public, self.settings)
-        if told is not None:
-            return told
-        return Links(self.public, self.model, self.settings, self.streams, self.rows.candidates)
+        return told if told is not None else self.links(self.public)
+
+    def links(self, graph: Graph) -> Links:
+        """The statements of a graph, to be learnt as they are."""
+        return Links(graph, self.model, self.settings, self.streams, self.rows.candidates)
 
     def plan(self) -> Plan:
         """Of all that is learnt from."""
         return self.ordinary_plan() if self.promise is None else self.private_plan()
+
+    def answers_plan(self, graph: Graph) -> AnswersPlan:
+        """Of statements that are public, or were made so, in a training that promises something."""
+        assert self.ledger is not None
+        assert self.promise is not None
+        rate = self.settings.steps.rate
+        return AnswersPlan(self.links(graph), self.rows, rate, self.ledger, self.promise.delta)
+
+    def again(self) -> None:
+        """Begin anew, with the counts that are there: what was learnt so far has taught what it should."""
+        prior, phase = self.state.parameters.prior, self.state.phase + 1
+        self.state = TrainingState.fresh(self.graph, self.model, self.settings, self.streams, self.rows)
+        self.state.phase = phase
+        for p in (self.state.parameters, self.state.average):
+            if p is not None:
+                p.prior = prior
+        self._silence()
 
     def ordinary_plan(self) -> OrdinaryPlan:
         """Of the statements that may be read as they are."""
@@ -224,7 +277,7 @@ def _run(session: Session, listener: Listener | None, checkpoint_seconds: float)
     def run(plan: Plan, epochs: int) -> None:
         run_epochs(
             plan,
-            state,
+            session.state,
             validation,
             settings,
             session.folder,
@@ -234,6 +287,9 @@ def _run(session: Session, listener: Listener | None, checkpoint_seconds: float)
         )
 
     private = settings.private
+    if session.answers is not None:
+        _learn_answers(session, run)
+        return
     if private is None or not (private.first and len(session.public.train)):
         plan: Plan = session.plan()
         run(plan, epochs)
@@ -252,15 +308,22 @@ def _run(session: Session, listener: Listener | None, checkpoint_seconds: float)
         plan.end(state.epoch, "stopped early: validation on unrestricted statements stalled")
 
 
-def _silence(state: TrainingState, graph: Graph, *, reciprocal: bool) -> None:
-    """Relations that unrestricted statements never speak of start at zero: until they are learnt, the prior decides."""
-    unknown = unknown_relations(graph)
-    if reciprocal:
-        unknown = np.concatenate([unknown, unknown + len(graph.relations)])
-    if not graph.secret("train").all():  # public; else nothing would be learnt from zeros on both sides
-        for p in (state.parameters, state.average):
-            if p is not None:
-                p.relations[torch.from_numpy(unknown)] = 0
+def _learn_answers(session: Session, run: Callable[[Plan, int], None]) -> None:
+    """A teacher from unrestricted statements, who weighs the answers; then what was answered yes is learnt with the others."""
+    answers, epochs = session.answers, session.settings.steps.epochs
+    assert answers is not None
+    assert session.ledger is not None
+    assert session.folder is not None
+    if session.state.phase == 0:
+        teacher = None
+        if len(session.public.train) and session.model.separable:
+            run(session.answers_plan(session.public), max(1, round(TEACHING * epochs)))
+            teacher = (session.model, session.state.result, session.settings.scorer.reciprocal)
+        answers.weigh(session.state.parameters.prior, teacher, session.streams)
+        session.again()
+        session.state.ledger = session.ledger.mark
+        session.state.save(session.folder)
+    run(session.answers_plan(answers.learnt()), epochs)
 
 
 def _relation_rows(graph: Graph, tables: str, *, reciprocal: bool) -> torch.Tensor:

@@ -58,7 +58,12 @@ from veilgraph.train.private.defaults import settled_defaults
 STUDY, TRIAL, RUN = "study.json", "trial", "run"
 KEYS = {"asked", "event", "settings", "space", "score_noise", "trials", "scores", "ledger"}
 SCORE_SHARE = 0.1  # of a trial's budget (in zero-concentrated terms) for its score
-NOT_CERTAIN = ("select", "select-as-published", "touched")  # mechanisms that may fail, or promise nothing
+NOT_CERTAIN = (
+    "select",
+    "select-as-published",
+    "touched",
+    "respond",
+)  # mechanisms that may fail, or promise nothing
 SPACE: dict[str, Any] = {  # beside the model's own, where private steps are taken
     "clip": (0.1, 10.0, "log"),
     "private_learning_rate": (0.003, 1.0, "log"),
@@ -198,7 +203,7 @@ def _plan(graph: Graph, base: TrainConfig, ledger: Ledger, mean: float) -> dict[
             "there is nothing to search: with all of the budget in noisy counts no setting is left open. Ask for private "
             "steps (--private-steps), or train without tuning."
         )
-    budget, delta = float(config.epsilon or 1), config.delta or DELTA
+    budget, delta = float(config.epsilon or 1), DELTA if config.delta is None else config.delta
 
     number = gaussian(NUMBER.multiplier)
 

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from veilgraph.account.events import non_private
 from veilgraph.account.ledger import Ledger
-from veilgraph.account.promise import NUMBER, SEEDED, Promise
+from veilgraph.account.promise import SEEDED, Promise
 from veilgraph.config import TrainConfig
 from veilgraph.load.graph import Graph
+from veilgraph.mark.rules import unrestricted
 from veilgraph.mark.units import units
 from veilgraph.noise.gauss import source
 from veilgraph.noise.measure import Meter
@@ -30,8 +33,13 @@ def settle_privately(
     promise = promise_of(graph, config, found).settled(ledger)
     noise: dict[str, float | None] = {"noise_multiplier": promise.noise_multiplier}
     if promise.counts:
-        noise["prior_noise"] = promise.prior_noise
+        noise |= {"prior_noise": promise.prior_noise, "prior_epsilon": promise.prior_epsilon}
+    if promise.asks:
+        noise |= {"answer_epsilon": promise.answer_epsilon, "noise_multiplier": None}
     config = config.with_values(**noise)
+    if promise.asks:
+        sure = 100 / (1 + math.exp(-(promise.answer_epsilon or 0.0)))
+        return config, found, f"{line} Confidential: randomised response, each answer true with {sure:.3g} %."
     privately = (
         " Confidential: all of ε goes to noisy counts."
         if not promise.steps
@@ -55,5 +63,9 @@ def counted_units(graph: Graph, config: TrainConfig, ledger: Ledger) -> float:
         ledger.charge(non_private(SEEDED), "insecure noise")
     meter = Meter(ledger, source(secure=config.secure_noise, insecure_seed=config.insecure_noise_seed))
     exact = np.array([len(np.unique(units(graph)))])
-    noisy = meter.release(exact, NUMBER, "noisy number of confidential units")
+    rough, _ = settled_defaults(
+        graph, unrestricted(graph), config, FEWEST
+    )  # (which releases there are does not depend on the number)
+    asked = promise_of(graph, rough, FEWEST).number
+    noisy = meter.release(exact, asked, "noisy number of confidential units")
     return max(FEWEST, float(noisy[0]))

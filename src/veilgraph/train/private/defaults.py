@@ -7,8 +7,9 @@ from typing import Any
 
 from veilgraph import models
 from veilgraph.account.epsilon import DELTA
+from veilgraph.account.promise import RESPOND
 from veilgraph.config import TrainConfig
-from veilgraph.errors import PrivacyError
+from veilgraph.errors import PrivacyError, UsageError
 from veilgraph.load.graph import Graph
 from veilgraph.mark.rules import unknown_relations
 from veilgraph.train.defaults import complete
@@ -42,7 +43,10 @@ def settled_defaults(
     """Every setting but the noise, for so many units (a noisy number), and the line about the ordinary part."""
     statements = len(public.train) or int(count)
     scorer = models.model_class(config.model)
-    chosen = (_text_defaults if config.text is not None else _defaults)(config, graph, public, count)
+    derived = _text_defaults if config.text is not None else _defaults
+    chosen = (_answers_defaults if config.mechanism == RESPOND else derived)(config, graph, public, count)
+    if chosen.mechanism == RESPOND:
+        statements = len(public.train) + int(count)
     config, line = complete(chosen, public, scorer, statements)
     refuse(config)
     return config, line
@@ -72,7 +76,7 @@ def _defaults(config: TrainConfig, graph: Graph, public: Graph, count: float) ->
     alone = config.model == "marginals" or not (steps_help or asked)
     chosen: dict[str, Any] = {
         "prior": config.prior or ("none" if few and not new else "marginals"),
-        "delta": config.delta or DELTA,
+        "delta": DELTA if config.delta is None else config.delta,
         "private_parameters": tables,
         "mechanism": mechanism,
         "clip": config.clip or 1.0,
@@ -103,7 +107,7 @@ def _text_defaults(config: TrainConfig, graph: Graph, public: Graph, count: floa
     rate = config.sample_rate or min(1.0, max(TEXT_RATE, 1024 / count))
     chosen: dict[str, Any] = {
         "prior": "none",
-        "delta": config.delta or DELTA,
+        "delta": DELTA if config.delta is None else config.delta,
         "private_parameters": config.private_parameters or "all",
         "mechanism": "dense",
         "clip": config.clip or 1.0,
@@ -126,8 +130,32 @@ def _text_defaults(config: TrainConfig, graph: Graph, public: Graph, count: floa
     return config.with_values(**chosen)
 
 
+def _answers_defaults(config: TrainConfig, graph: Graph, public: Graph, count: float) -> TrainConfig:
+    """The same where cells are asked about: no steps; counts where only they suggest what to ask.
+
+    (``count`` plays no part.)
+    """
+    pointless = [name for name in (*OF_STEPS, "prior_noise") if name != "mechanism" and not config.open(name)]
+    if pointless:
+        raise UsageError(
+            f"mechanism respond takes no private steps, so {', '.join(pointless)} would do nothing. Leave it out."
+        )
+    if config.text is not None or config.encoder is not None:
+        raise UsageError("mechanism respond learns rows of a table: leave --text and --encoder out.")
+    if config.epsilon is None:
+        raise UsageError("mechanism respond needs --epsilon.")
+    new = len(unknown_relations(graph)) > 0 or not len(public.train)
+    return config.with_values(
+        prior=config.prior or ("marginals" if new else "none"),
+        delta=DELTA if config.delta is None else config.delta,
+        private_steps=0,
+    )
+
+
 def refuse(config: TrainConfig) -> None:
     """Raise for settings under which the promise would not hold."""
+    if config.mechanism == RESPOND:
+        return
     mechanism_class(config.mechanism or "lazy").refuse(
         config.private_optimiser or "sgd", config.shrinkage == "rows"
     )

@@ -1,0 +1,150 @@
+"""The answers a training learns from: asked once, charged before they are drawn, kept until the training is over.
+
+First a model of unrestricted statements is trained (the teacher), by which a yes is weighed; then a fresh one learns unrestricted
+statements and those that were answered yes, each as much as it is probable. All of it but the answers is ordinary work on public data.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from veilgraph.account.epsilon import spent
+from veilgraph.account.events import nothing
+from veilgraph.account.ledger import Ledger
+from veilgraph.account.promise import Promise
+from veilgraph.errors import PrivacyError, VerificationError
+from veilgraph.files import read_tensors, write_tensors
+from veilgraph.layout import ANSWERED
+from veilgraph.load.graph import Graph
+from veilgraph.models.base import Model
+from veilgraph.models.parameters import Parameters
+from veilgraph.models.prior import Prior
+from veilgraph.noise.gauss import Noise
+from veilgraph.noise.measure import Meter
+from veilgraph.release.belief import AGAINST, SMALLEST, Teacher, believe
+from veilgraph.release.candidates import seen_roles
+from veilgraph.release.response import Questions, respond
+from veilgraph.rng import Streams
+from veilgraph.train.plan import OrdinaryPlan
+from veilgraph.train.rows import Rows
+from veilgraph.train.tasks import Task
+
+STANDS = 0.5  # a count below it did not stand out of its noise (release/counts.py)
+WRITTEN = "answers are written"
+
+
+class Answers:
+    """What was asked, what was answered, and what is believed of it."""
+
+    def __init__(self, graph: Graph, public: Graph, promise: Promise, folder: Path) -> None:
+        self.graph, self.public, self.promise, self.path = graph, public, promise, folder / ANSWERED
+
+    def drawn(self, ledger: Ledger, noise: Noise, prior: Prior | None) -> None:
+        """Have the answers in the folder: those that are there, or new ones, charged first.
+
+        A charge pays for one release: where a process died after it and before the answers were written, nothing was released, and they
+        are drawn anew under the same charge. Once the ledger says that they were written, a missing file is refused.
+
+        Reads confidential data: which cells hold a confidential statement. Releases: the answers.
+        """
+        questions, event = self.questions(prior), self.promise.answered
+        if event not in ledger.events:
+            if self.path.exists():
+                raise VerificationError(
+                    f"{self.path} is there, but the ledger does not charge it. Train anew."
+                )
+            self._require_budget(ledger)
+            ledger.charge(event, f"randomised response ({len(questions.cells):,} cells)")
+        written = any(line["what"] == WRITTEN for line in ledger.lines)
+        if not self.path.exists():
+            if written:
+                raise VerificationError(
+                    f"{self.path} is gone: the answers that were paid for cannot be drawn again. Train anew."
+                )
+            meter = Meter(ledger, noise)
+            meter.paid(event)
+            yes = respond(self.graph, questions, self.promise, meter)
+            write_tensors(self.path, {"yes": torch.from_numpy(yes)})
+        if not written:
+            ledger.charge(nothing(), WRITTEN)
+
+    def _require_budget(self, ledger: Ledger) -> None:
+        after = spent([*ledger.events, self.promise.answered], self.promise.delta).epsilon
+        if self.promise.epsilon is not None and ledger.private and after > self.promise.epsilon * (1 + 1e-9):
+            raise PrivacyError(
+                f"answers with ε = {self.promise.answer_epsilon:g} each would bring ε to {after:.3g}, beyond the budget of "
+                f"{self.promise.epsilon:g}. Leave --answer-epsilon out: it follows from --epsilon."
+            )
+
+    def questions(self, prior: Prior | None) -> Questions:
+        """The cells that are asked about: public."""
+        counted = None if prior is None else counts_of(prior, self.public)
+        return Questions.about(self.public, self.promise.answer_epsilon or 0.0, counted)
+
+    def weigh(
+        self, prior: Prior | None, teacher: tuple[Model, Parameters, bool] | None, streams: Streams
+    ) -> None:
+        """Write down how probable each statement is, by what a model of unrestricted ones says."""
+        rng = streams.numpy("answers")
+        told = None
+        if teacher is not None:
+            model, p, reciprocal = teacher
+            some = rng.choice(len(p.entities), min(AGAINST, len(p.entities)), replace=False)
+            told = Teacher(model, replace(p, prior=None), reciprocal, torch.from_numpy(np.sort(some)))
+        yes = read_tensors(self.path)[0]["yes"].numpy()
+        believed = believe(self.questions(prior), yes, self.promise.answer_epsilon or 0.0, told, rng)
+        write_tensors(
+            self.path,
+            {
+                "yes": torch.from_numpy(yes),
+                "statements": torch.from_numpy(believed.statements),
+                "probability": torch.from_numpy(believed.probability),
+                "learnt": torch.from_numpy(believed.learnt),
+            },
+        )
+
+    def learnt(self) -> Graph:
+        """Unrestricted statements, and those that were answered yes, each as much as its answer made it more probable."""
+        tensors = read_tensors(self.path)[0]
+        weight = tensors["learnt"].numpy()
+        worth = weight >= SMALLEST
+        told = tensors["statements"].numpy()[worth]
+        splits = {**self.public.splits, "train": np.concatenate([self.public.train, told])}
+        given = {name: np.ones(len(array), np.float32) for name, array in splits.items()}
+        given["train"][len(self.public.train) :] = weight[worth]
+        return replace(self.public, splits=splits, source="", probabilities=given)
+
+
+def counts_of(prior: Prior, public: Graph) -> np.ndarray:
+    """How often confidential statements have an entity as head and as tail, as far as noisy counts stand out: heads first, ``[2R, E]``."""
+    relations, entities = prior.relations, prior.entities
+    if prior.table is not None:
+        table = np.sinh(prior.table.numpy())
+    else:
+        table = np.zeros((2 * relations, entities), np.float32)
+        for row in range(2 * relations):
+            span = slice(int(prior.starts[row]), int(prior.starts[row + 1]))  # type: ignore[index]
+            table[row, prior.ids[span].numpy()] = np.sinh(prior.values[span].numpy())  # type: ignore[index]
+    stands = np.where(table > STANDS, table, 0)
+    both = np.concatenate([stands[relations:], stands[:relations]])
+    return np.maximum(both - seen_roles(public.train, entities, relations), 0)
+
+
+class AnswersPlan(OrdinaryPlan):
+    """Ordinary steps on what is public, or was made so under a promise."""
+
+    guarantee = "dp"
+
+    def __init__(self, task: Task, rows: Rows, rate: float, ledger: Ledger, delta: float) -> None:
+        super().__init__(task, rows, rate)
+        self.ledger, self._epsilon = ledger, ledger.spent(delta).epsilon
+
+    def epsilon(self) -> float | None:
+        return self._epsilon
+
+    def ledger_mark(self) -> str:
+        return self.ledger.mark
