@@ -206,8 +206,13 @@ def rounded(values: np.ndarray, deviation: float) -> np.ndarray:
     """
     if not deviation:
         return values
-    grid = 2.0 ** math.floor(math.log2(deviation)) * GRID
-    return np.rint(values / grid) * grid
+    step = grid(deviation)
+    return np.rint(values / step) * step
+
+
+def grid(deviation: float) -> float:
+    """The power of two that noise of this deviation is rounded to."""
+    return float(2.0 ** math.floor(math.log2(deviation)) * GRID)
 
 
 def same(one: Any, other: Any) -> bool:

@@ -29,12 +29,13 @@ from veilgraph.load.graph import Graph
 from veilgraph.mark import may_be_confidential
 from veilgraph.mark.units import capped, units
 from veilgraph.models.prior import Prior
-from veilgraph.noise.measure import Gauss, Meter, rounded
+from veilgraph.noise.measure import Gauss, Meter, grid, rounded
 from veilgraph.release.count_roles import Roles, weights
 
 STANDS_OUT = 4.0  # deviations of the noise, support included
 SUPPORT = 3.0  # times the factor model's estimate, added to a count before it is compared
 OWN_SHARE = 0.005  # of a cell's own noisy count, where it does not stand out
+BELOW = 0.01  # times what is expected of a cell that does not stand out
 ROLE_CAP = 6.0  # deviations: no sum of directions counts for more
 KNOWN_NOISE = 0.1  # of the variance of noisy rows: what the factor model allows rows without noise
 LARGE_CHANCE = 1e-5  # of an empty cell to pass, where the table is not kept whole
@@ -177,7 +178,7 @@ def _ordered(table: np.ndarray, estimate: np.ndarray, deviation: np.ndarray) -> 
     """Counts that stand out, with the estimate's support; below them the others, in the estimate's order."""
     supported = table + SUPPORT * np.clip(estimate, -3 * deviation, 5 * deviation)
     below = estimate + OWN_SHARE * (table - estimate)
-    return np.where(supported > STANDS_OUT * deviation, supported, 0.01 * np.clip(below, -50, 50))
+    return np.where(supported > STANDS_OUT * deviation, supported, BELOW * np.clip(below, -50, 50))
 
 
 def _exceeding(
@@ -190,17 +191,30 @@ def _exceeding(
     values = counts.astype(np.float64)
     if meter is not None:
         noise, coins = meter.measure(asked)[0], meter.coins()
-        total, threshold = 2 * relations * entities, noise.deviation * float(norm.isf(LARGE_CHANCE))
-        values = noise.on(values)
-        lucky = coins.choice(total, int(coins.binomial(total, LARGE_CHANCE)), replace=False, shuffle=False)
+        total, threshold = (
+            2 * relations * entities,
+            _between(noise.deviation * norm.isf(LARGE_CHANCE), noise.deviation),
+        )
+        values, chance = noise.on(values), float(norm.sf(threshold / noise.deviation))
+        lucky = coins.choice(total, int(coins.binomial(total, chance)), replace=False, shuffle=False)
         lucky = lucky[~np.isin(lucky, cells)]
         uniform = norm.cdf(noise.draw(len(lucky)) / noise.deviation)
-        passing = noise.deviation * norm.isf(LARGE_CHANCE * uniform)  # a Gaussian, given that it passes
+        passing = noise.deviation * norm.isf(chance * uniform)  # a Gaussian, given that it passes
         cells = np.concatenate([cells, lucky])
         values = np.concatenate([values, rounded(passing, noise.deviation)])
         keep = values > threshold
         cells, values = cells[keep], values[keep]
     return _sparse(cells, values, public, relations, entities)
+
+
+def _between(value: float, deviation: float) -> float:
+    """A threshold near this value that lies between two of the numbers noise is rounded to.
+
+    Whatever passes before rounding passes after it, so cells with a statement, which are rounded first, and those without, which are not
+    drawn unless they pass, have the same odds at every number.
+    """
+    step = grid(deviation)
+    return (math.floor(value / step) + 0.5) * step
 
 
 def _exceeding_whole(

@@ -39,13 +39,20 @@ class Questions:
     threshold: float
 
     @classmethod
-    def about(cls, public: Graph, epsilon: float, counted: np.ndarray | None = None) -> Questions:
-        """For answers of this ε; ``counted`` are charged counts of confidential statements, ``[2R, E]``."""
+    def about(
+        cls, public: Graph, possible: np.ndarray, epsilon: float, counted: np.ndarray | None = None
+    ) -> Questions:
+        """For answers of this ε about the ``possible`` relations; ``counted`` is how often, by charged counts, an entity is head and tail
+        of the relations unrestricted statements never speak of, ``[2R, E]``."""
         entities, relations = len(public.entities), len(public.relations)
         seen = seen_roles(public.train, entities, relations)
-        seen = seen if counted is None else seen + counted
         intensity = intensities(seen)
-        sizes = np.maximum(seen[:relations].sum(1), 1.0)
+        if counted is not None:
+            told = np.tile(~seen[:relations].any(1), 2)
+            intensity[told] = counted[told]
+            seen[told] = counted[told]
+        intensity[np.tile(~possible, 2)] = 0  # (a public rule says that no confidential statement is there)
+        sizes = np.maximum((seen[:relations].sum(1) + seen[relations:].sum(1)) / 2, 1.0)
         threshold = max(WORTH * math.exp(-epsilon), LEAST)
         cells = Candidates.at_least(intensity, sizes, threshold)
         known = cells.cells(public.train)

@@ -20,20 +20,21 @@ from veilgraph.errors import PrivacyError, VerificationError
 from veilgraph.files import read_tensors, write_tensors
 from veilgraph.layout import ANSWERED
 from veilgraph.load.graph import Graph
+from veilgraph.mark.rules import may_be_confidential
 from veilgraph.models.base import Model
 from veilgraph.models.parameters import Parameters
 from veilgraph.models.prior import Prior
 from veilgraph.noise.gauss import Noise
 from veilgraph.noise.measure import Meter
 from veilgraph.release.belief import AGAINST, SMALLEST, Teacher, believe
-from veilgraph.release.candidates import seen_roles
+from veilgraph.release.counts import BELOW
 from veilgraph.release.response import Questions, respond
 from veilgraph.rng import Streams
 from veilgraph.train.plan import OrdinaryPlan
 from veilgraph.train.rows import Rows
 from veilgraph.train.tasks import Task
 
-STANDS = 0.5  # a count below it did not stand out of its noise (release/counts.py)
+STANDS = 0.5  # a count below it did not stand out of its noise, and says what was expected instead (release/counts.py)
 WRITTEN = "answers are written"
 
 
@@ -82,8 +83,9 @@ class Answers:
 
     def questions(self, prior: Prior | None) -> Questions:
         """The cells that are asked about: public."""
-        counted = None if prior is None else counts_of(prior, self.public)
-        return Questions.about(self.public, self.promise.answer_epsilon or 0.0, counted)
+        counted = None if prior is None else counts_of(prior)
+        possible = may_be_confidential(self.graph)
+        return Questions.about(self.public, possible, self.promise.answer_epsilon or 0.0, counted)
 
     def weigh(
         self, prior: Prior | None, teacher: tuple[Model, Parameters, bool] | None, streams: Streams
@@ -119,19 +121,23 @@ class Answers:
         return replace(self.public, splits=splits, source="", probabilities=given)
 
 
-def counts_of(prior: Prior, public: Graph) -> np.ndarray:
-    """How often confidential statements have an entity as head and as tail, as far as noisy counts stand out: heads first, ``[2R, E]``."""
-    relations, entities = prior.relations, prior.entities
-    if prior.table is not None:
-        table = np.sinh(prior.table.numpy())
-    else:
-        table = np.zeros((2 * relations, entities), np.float32)
-        for row in range(2 * relations):
-            span = slice(int(prior.starts[row]), int(prior.starts[row + 1]))  # type: ignore[index]
-            table[row, prior.ids[span].numpy()] = np.sinh(prior.values[span].numpy())  # type: ignore[index]
-    stands = np.where(table > STANDS, table, 0)
-    both = np.concatenate([stands[relations:], stands[:relations]])
-    return np.maximum(both - seen_roles(public.train, entities, relations), 0)
+def counts_of(prior: Prior) -> np.ndarray:
+    """How often an entity is a head (rows 0 … R−1) and a tail, as far as noisy counts tell: those that stand out as they are, below them
+    what the factor model of roles expects."""
+    table = prior.table.numpy() if prior.table is not None else _dense(prior)
+    table = np.sinh(table)
+    found = np.where(table > STANDS, table, np.maximum(table / BELOW, 0)).astype(np.float32)
+    return np.concatenate([found[prior.relations :], found[: prior.relations]])
+
+
+def _dense(prior: Prior) -> np.ndarray:
+    table = np.zeros((2 * prior.relations, prior.entities), np.float32)
+    assert prior.starts is not None
+    assert prior.ids is not None
+    assert prior.values is not None
+    row = np.repeat(np.arange(len(table)), np.diff(prior.starts.numpy()))
+    table[row, prior.ids.numpy()] = prior.values.numpy()
+    return table
 
 
 class AnswersPlan(OrdinaryPlan):
