@@ -16,7 +16,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from veilgraph.account.events import Event, non_private
+from veilgraph.account.events import Event, non_private, pure
 from veilgraph.account.ledger import Ledger
 from veilgraph.account.prices import Answers, Asked, Tallies, price
 from veilgraph.errors import PrivacyError
@@ -166,7 +166,8 @@ class Meter:
 
         Reads confidential data: the cells. Releases: the answers.
         """
-        self._take(asked.event)
+        for _ in range(asked.per_unit):
+            self._take(pure(asked.epsilon))
         if self._watcher is not None:
             self._watcher.measured(asked.event, (), None)
         said = np.setxor1d(truth, lies(asked.cells, asked.epsilon, self.coins()), assume_unique=True)

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 
 KINDS = 20  # of entities: directions in which roles are alike
-LARGEST = 400_000_000  # cells
+TINY = 1e-9  # intensity: nothing is expected there
 
 
 def seen_roles(statements: np.ndarray, entities: int, relations: int) -> np.ndarray:
@@ -81,7 +81,7 @@ class Candidates:
         rows: list[tuple[np.ndarray, np.ndarray, np.ndarray]] = []
         for r in range(relations):
             most = -np.sort(-intensity[relations + r], kind="stable")
-            head = np.flatnonzero(intensity[r] > 0)
+            head = np.flatnonzero(intensity[r] > TINY)
             least = threshold * max(float(sizes[r]), 1e-9) / intensity[r, head]
             length = np.searchsorted(-most, -least, side="right")
             length = np.minimum(length, int((most > 0).sum()))

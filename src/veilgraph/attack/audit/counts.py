@@ -2,35 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 import numpy as np
 
-from veilgraph.account.events import Event
-from veilgraph.account.prices import Asked, Counting
+from veilgraph.account.prices import Counting
+from veilgraph.attack.audit.recorded import Recorded
 from veilgraph.attack.audit.steps import MOST, PRECISION, Measured
 from veilgraph.attack.audit.trials import FEWEST, Trials
 from veilgraph.load import Graph
 from veilgraph.mark import may_be_confidential, unrestricted
 from veilgraph.noise.gauss import source
 from veilgraph.noise.measure import Meter, watched
-from veilgraph.noise.sample import Token
 from veilgraph.release.count_roles import weights
 from veilgraph.release.counts import release
-
-
-class _Releases:
-    """Keeps every total that is shown, as it was when it was released."""
-
-    def __init__(self) -> None:
-        self.noisy: list[np.ndarray] = []
-
-    def measured(self, event: Event, asked: Sequence[Asked], token: Token | None) -> None:
-        """What it costs is known."""
-
-    def released(self, noisy: np.ndarray) -> None:
-        """One after the other."""
-        self.noisy.append(noisy.copy())
 
 
 def measure_counts(
@@ -59,7 +44,7 @@ def measure_counts(
     for number in range(times):
         included = np.random.default_rng().random(count) < 0.5
         train = np.concatenate([rest, statements[included].reshape(-1, 3)])
-        seen = _Releases()
+        seen = Recorded()
         with watched(seen):
             private = Meter(meter.ledger, source())
             for event in counting.events(multiplier):

@@ -3,24 +3,31 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
 from veilgraph.account.epsilon import spent
 from veilgraph.account.events import Event, gaussian, repeated, sampled
+from veilgraph.account.prices import answered
 from veilgraph.account.promise import Promise
 from veilgraph.attack.audit.canaries import plant
 from veilgraph.attack.audit.counts import measure_counts
+from veilgraph.attack.audit.pure import Guessed, measure_answers, measure_whole
 from veilgraph.attack.audit.steps import Measured, measure_steps
 from veilgraph.errors import UsageError
 from veilgraph.load import Graph
+from veilgraph.noise.gauss import source
+from veilgraph.noise.measure import Meter
 from veilgraph.train import begin
+from veilgraph.train.answers import counts_of
 from veilgraph.train.session import Session
 
 ERROR = 0.05
+T = TypeVar("T")
+LARGEST = 20.0  # ε of a release without δ: what could be refuted beyond is not worth computing
 HIGHEST = 5.0  # μ of one release: what could be refuted beyond is not worth computing
 NEGATIVES = 16  # few, so that hardly any canary is among them; clipping must do for any number
 PLAIN = {  # what comes after the noise has no part in the promise
@@ -49,31 +56,40 @@ def audit_steps(
     )  # (counts are drawn here)
     promise = Promise.of(run.config.as_dict(), run.facts)
     config, delta = run.config, promise.delta
-    plan = session.private_plan(alone=True)
-    plan.pay(0, 1)
     claimed = claim if claim is not None else (run.epsilon if run.epsilon is not None else config.epsilon)
-    with_counts = promise.counts
+    meter = Meter(session.ledger, source()) if session.ledger is not None else None
+    assert meter is not None
+    several = promise.counts + promise.asks + bool(promise.steps)
     steps: Measured | None = None
     counts: list[Measured] = []
+    guessed: dict[str, Guessed] = {}
     if promise.steps:
-        given = measure_steps(
-            plan, session.state.parameters, planted.statements, ERROR / (2 if with_counts else 1)
-        )
+        plan = session.private_plan(alone=True)
+        plan.pay(0, 1)
+        given = measure_steps(plan, session.state.parameters, planted.statements, ERROR / several)
         steps = _watched(given, "steps", tell)[0]
-    if with_counts and promise.counting.whole:
+    if promise.counts and promise.counting.whole:
         again = plant(graph, canaries, np.random.Generator(np.random.SFC64()), chance=1.0, alike=True)
         own = replace(promise.counting, entities=len(again.graph.entities))
-        error = ERROR / (2 if steps is not None else 1)
-        given = measure_counts(
-            again.graph, again.statements, own, promise.prior_noise or 1.0, plan.meter, error
-        )
-        counts = _watched(given, "releases of counts", tell)
+        if own.epsilon is not None:
+            whole = measure_whole(again.graph, again.statements, own, meter, ERROR / several)
+            guessed["counts"] = _watched(whole, "releases of counts", tell)
+        else:
+            noise = promise.prior_noise or 1.0
+            given = measure_counts(again.graph, again.statements, own, noise, meter, ERROR / several)
+            counts = _watched(given, "releases of counts", tell)
+    if promise.asks:
+        asked = measure_answers(planted.graph, promise, canaries, meter, ERROR / several, _counted(session))
+        guessed["answers"] = _watched(asked, "rounds of answers", tell)
 
     def total(name: str, rate: float) -> float:
-        """ε of the run if its releases had these μ."""
+        """ε of the run if its releases had these μ, and those without a δ this ε."""
         events: list[Event] = [
             gaussian(1 / min(getattr(one, name), HIGHEST)) for one in counts if getattr(one, name) > 0
         ]
+        for what, one in guessed.items():
+            found = min(one.epsilon if name == "mu" else one.most, LARGEST)
+            events += [answered(promise.per_unit if what == "answers" else 1, found)] if found > 0 else []
         of_steps = float(getattr(steps, name)) if steps is not None else 0.0
         if of_steps and rate:
             events += [
@@ -90,19 +106,24 @@ def audit_steps(
         "canaries": canaries,
         "steps": _said(steps),
         "counts": [_said(one) for one in counts] or None,
+        "releases": {what: asdict(one) for what, one in guessed.items()} or None,
         "guarantee": run.guarantee,
         "mechanism": config.mechanism,
         "delta": delta,
     }
 
 
-def _watched(
-    given: Iterator[tuple[int, int] | list[Measured]], what: str, tell: Callable[[str], None] | None
-) -> list[Measured]:
+def _counted(session: Session) -> np.ndarray | None:
+    """What charged counts say, where they say which cells are asked about."""
+    prior = session.state.parameters.prior
+    return None if prior is None else counts_of(prior)
+
+
+def _watched(given: Iterator[tuple[int, int] | T], what: str, tell: Callable[[str], None] | None) -> T:
     """The last of it; now and then a line says how far it is."""
     told = 0
     for found in given:
-        if isinstance(found, list):
+        if not isinstance(found, tuple):
             return found
         done, of = found
         if tell is not None and done * 10 // of > told:
