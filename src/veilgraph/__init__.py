@@ -41,6 +41,7 @@ __all__ = [
     "predict",
     "recommend",
     "rehearse",
+    "release",
     "report",
     "resume",
     "sanitised",
@@ -72,6 +73,7 @@ _HOMES = {
     "predict": ("veilgraph.run.predict", "predict"),
     "recommend": ("veilgraph.recommend", "recommend"),
     "rehearse": ("veilgraph.tune.rehearse", "rehearse"),
+    "release": ("veilgraph.train.publish", "release"),
     "report": ("veilgraph.report.runs", "report"),
     "resume": ("veilgraph.train", "resume"),
     "sanitised": ("veilgraph.sanitise.lists", "sanitised"),
@@ -125,6 +127,7 @@ if TYPE_CHECKING:
     from veilgraph.run.predict import predict as predict
     from veilgraph.run.run import Run, open_run
     from veilgraph.run.verify import verify as verify
+    from veilgraph.train.publish import release as release
     from veilgraph.train.train import resume as resume
     from veilgraph.train.train import train as train
     from veilgraph.tune.rehearse import rehearse as rehearse

@@ -55,6 +55,18 @@ RUN = (
     File(CHECKPOINT, False, False, "where a training goes on, only while it trains"),
 )
 
+# a graph made public
+RELEASED = "released.yaml"
+PUBLIC_GRAPH = (
+    File(RELEASED, True, True, "every setting, and what the graph was made from"),
+    File(LEDGER, True, True, "what was spent"),
+    File(CERTIFICATE, True, False, "what is promised"),
+    File(MANIFEST, True, True, "what the graph is, and the hashes of its files"),
+    File("*.parquet", True, True, "names and statements, with how much each counts in learning"),
+    File("statements.tsv", True, True, "head, relation, tail, probability"),
+    File("statements.nt", True, True, "the same as RDF, each statement quoted with its probability"),
+)
+
 # a classification
 CLASSIFICATION, ANSWERS = "classification.json", "answers.tsv"
 AGGREGATES, NETWORK = "aggregates.safetensors", "network.safetensors"
@@ -68,6 +80,7 @@ OF_CLASSIFICATION = (
 )
 
 KINDS: Mapping[str, tuple[str, tuple[File, ...]]] = {
+    "release": (RELEASED, PUBLIC_GRAPH),
     "graph": (MANIFEST, GRAPH),
     "run": (CONFIG, RUN),
     "classification": (CLASSIFICATION, OF_CLASSIFICATION),

@@ -35,6 +35,7 @@ from veilgraph.account.prices import (
 )
 from veilgraph.errors import BudgetError
 
+RELIABLE = math.log(9)  # ε above which an answer can be relied on in more than 90 of 100 cases
 RESPOND = "respond"  # the mechanism that asks about cells
 COUNTS_SHARE, COUNTS_AT_MOST = (
     0.25,
@@ -81,6 +82,7 @@ class Promise:
     seeded: bool = False
     prior_epsilon: float | None = None
     answer_epsilon: float | None = None
+    accept_reached: bool = False
 
     @classmethod
     def of(cls, settings: Mapping[str, Any], facts: Mapping[str, Any]) -> Promise:
@@ -104,6 +106,7 @@ class Promise:
             settings.get("insecure_noise_seed") is not None,
             settings.get("prior_epsilon"),
             settings.get("answer_epsilon"),
+            bool(settings.get("accept_reached")),
         )
 
     @property
@@ -118,7 +121,10 @@ class Promise:
             return True
         if not self.counts or self.steps or self.prior_noise is not None:
             return False
-        return self.prior_epsilon is not None or _whole_is_less(self.epsilon, self.delta, self.per_unit)
+        if self.prior_epsilon is not None:
+            return True
+        modest = self.accept_reached or (self.epsilon or 0.0) <= RELIABLE
+        return modest and _whole_is_less(self.epsilon, self.delta, self.per_unit)
 
     @property
     def number(self) -> Asked | Tallies:

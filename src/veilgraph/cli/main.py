@@ -19,6 +19,7 @@ VERBS = {
     "mark": "Say which statements are confidential, and whose they are.",
     "plan": "Rehearse on unrestricted statements what privacy would cost at several ε.",
     "train": "Learn embeddings of a graph.",
+    "release": "Make a graph public: every statement with its probability, under a promise.",
     "resume": "Continue a training that was stopped.",
     "evaluate": "Rank held-out statements among all entities.",
     "predict": "Answer (head, relation, ?) or (?, relation, tail) by name, or about what a text describes.",

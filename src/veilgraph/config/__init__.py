@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from veilgraph.config.asked import ENCODER, PRIVATE_ONLY, TEXT, Setting, TrainConfig
+from veilgraph.config.asked import ENCODER, PRIVATE_ONLY, TEXT, TrainConfig
+from veilgraph.config.setting import Setting
 from veilgraph.config.settled import Settled, settle
 
 __all__ = ["ENCODER", "PRIVATE_ONLY", "TEXT", "Setting", "Settled", "TrainConfig", "settle"]

@@ -9,106 +9,45 @@ import dataclasses
 import difflib
 import hashlib
 import json
+import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, fields
 from typing import Any
 
-from veilgraph import registry
+from veilgraph.config.setting import Setting, setting
 from veilgraph.errors import ConfigError
-
-
-@dataclass(frozen=True)
-class Setting:
-    """What may be said about one key."""
-
-    kind: type
-    help: str
-    words: tuple[str, ...] = ()
-    low: float | None = None
-    high: float | None = None
-    of: str | None = None  # the kind of component it names (registry.py)
-    also: tuple[str, ...] = ()  # and what else it may be
-
-    @property
-    def choices(self) -> tuple[str, ...]:
-        """What it may be, where that is a list."""
-        return self.words if self.of is None else (*registry.names(self.of), *self.also)
-
-    def check(self, key: str, value: object) -> Any:
-        """The value in the right type, or an error that says what is allowed."""
-        if value is None:
-            return None
-        if self.kind is bool:
-            words = {"true": True, "yes": True, "false": False, "no": False}
-            found = value if isinstance(value, bool) else words.get(str(value).lower())
-            if found is None:
-                raise ConfigError(f"{key} must be true or false, found {value!r}")
-            return found
-        try:
-            if isinstance(value, float) and self.kind is int and value != int(value):
-                raise ValueError
-            typed = self.kind(value)
-        except (TypeError, ValueError, OverflowError):
-            raise ConfigError(f"{key} must be {_KINDS[self.kind]}, found {value!r}") from None
-        if self.choices and typed not in self.choices:
-            near = difflib.get_close_matches(str(typed), self.choices, 1)
-            guess = f" Did you mean {near[0]}?" if near else ""
-            raise ConfigError(f"{key} must be one of {', '.join(self.choices)}; found {value!r}.{guess}")
-        if (self.low is not None and typed < self.low) or (self.high is not None and typed > self.high):
-            top = f" and at most {self.high:g}" if self.high is not None else ""
-            raise ConfigError(f"{key} must be at least {self.low:g}{top}, found {value}")
-        if isinstance(typed, float) and typed != typed:
-            raise ConfigError(f"{key} must be a number, found {value!r}")
-        return typed
-
-
-_KINDS = {int: "a whole number", float: "a number", str: "a word", bool: "true or false"}
-
-
-def _setting(
-    default: Any,
-    kind: type,
-    help: str,
-    *choices: str,
-    low: float | None = None,
-    high: float | None = None,
-    of: str | None = None,
-    also: tuple[str, ...] = (),
-) -> Any:
-    setting = Setting(kind, help, choices, low, high, of, also)
-    return field(default=default, metadata={"setting": setting})
 
 
 @dataclass(frozen=True)
 class _Ordinary:
     """Of any training."""
 
-    model: str = _setting("complex", str, "Which scorer: see veil list models, or pykeen:NAME.")
-    dimension: int | None = _setting(None, int, "Numbers per entity.", low=1, high=65536)
-    norm: int = _setting(
+    model: str = setting("complex", str, "Which scorer: see veil list models, or pykeen:NAME.")
+    dimension: int | None = setting(None, int, "Numbers per entity.", low=1, high=65536)
+    norm: int = setting(
         1, int, "Distance of TransE, TransM and RotatE: 1 (sum) or 2 (Euclidean).", low=1, high=2
     )
-    reciprocal: bool | None = _setting(None, bool, "A second row per relation for asking backwards.")
-    loss: str | None = _setting(None, str, "What is minimised.", of="losses")
-    margin: float | None = _setting(
+    reciprocal: bool | None = setting(None, bool, "A second row per relation for asking backwards.")
+    loss: str | None = setting(None, str, "What is minimised.", of="losses")
+    margin: float | None = setting(
         None, float, "Margin of the margin and self-adversarial losses.", low=0, high=1000
     )
-    temperature: float | None = _setting(
+    temperature: float | None = setting(
         None, float, "How much self-adversarial training favours hard negatives.", low=0, high=100
     )
-    candidates: str | None = _setting(
+    candidates: str | None = setting(
         None, str, "Wrong answers: sampled ones, or all entities.", "sampled", "all"
     )
-    negatives: int | None = _setting(
+    negatives: int | None = setting(
         None, int, "Sampled wrong answers per side, shared by a chunk.", low=1, high=1 << 20
     )
-    chunk: int | None = _setting(None, int, "Statements that share their negatives.", low=1, high=1 << 20)
-    batch: int | None = _setting(
+    chunk: int | None = setting(None, int, "Statements that share their negatives.", low=1, high=1 << 20)
+    batch: int | None = setting(
         None, int, "Statements per step (questions, if candidates=all).", low=1, high=1 << 20
     )
-    optimiser: str | None = _setting(None, str, "How rows are updated.", of="optimisers")
-    learning_rate: float | None = _setting(None, float, "Step size.", low=0, high=1000)
-    schedule: str | None = _setting(
+    optimiser: str | None = setting(None, str, "How rows are updated.", of="optimisers")
+    learning_rate: float | None = setting(None, float, "Step size.", low=0, high=1000)
+    schedule: str | None = setting(
         None,
         str,
         "How the step size changes; plateau halves it when validation stalls.",
@@ -117,35 +56,35 @@ class _Ordinary:
         "cosine",
         "plateau",
     )
-    regulariser: str | None = _setting(None, str, "Penalty on the rows of a batch.", "none", "n3", "l2")
-    regulariser_weight: float | None = _setting(None, float, "Weight of the penalty.", low=0, high=1000)
-    dropout: float | None = _setting(
+    regulariser: str | None = setting(None, str, "Penalty on the rows of a batch.", "none", "n3", "l2")
+    regulariser_weight: float | None = setting(None, float, "Weight of the penalty.", low=0, high=1000)
+    dropout: float | None = setting(
         None, float, "Share of the asked rows and query vectors hidden while training.", low=0, high=0.95
     )
-    averaging: float | None = _setting(
+    averaging: float | None = setting(
         None,
         float,
         "Epochs over which the result is averaged; 0 takes the last step as it is.",
         low=0,
         high=1000,
     )
-    epochs: int | None = _setting(None, int, "Passes over the statements, at most.", low=0, high=1_000_000)
-    validate_every: int | None = _setting(
+    epochs: int | None = setting(None, int, "Passes over the statements, at most.", low=0, high=1_000_000)
+    validate_every: int | None = setting(
         None, int, "Epochs between validations; 0 never validates.", low=0, high=1_000_000
     )
-    validation_queries: int = _setting(
+    validation_queries: int = setting(
         3000, int, "Statements of the validation split that are ranked.", low=1, high=1 << 30
     )
-    patience: int | None = _setting(
+    patience: int | None = setting(
         None, int, "Validations without a better MRR before stopping.", low=1, high=1_000_000
     )
-    seed: int = _setting(
+    seed: int = setting(
         0, int, "Fixes initialisation, sampling and negatives (never privacy noise).", low=0, high=2**63 - 1
     )
-    threads: int | None = _setting(
+    threads: int | None = setting(
         None, int, "Processor threads; as many as there are free cores, if not given.", low=1, high=1024
     )
-    tuned_on: str | None = _setting(
+    tuned_on: str | None = setting(
         None,
         str,
         "What these settings were found on, as veil tune writes it into best.yaml; «public» vouches for it.",
@@ -156,38 +95,38 @@ class _Ordinary:
 class _Encoder:
     """Of a graph convolution in front of the scorer: open in a training without one."""
 
-    encoder: str | None = _setting(
+    encoder: str | None = setting(
         None,
         str,
         "A graph convolution that makes entity rows from neighbours: see docs/classify.md.",
         of="convolutions",
     )
-    encoder_score: str | None = _setting(None, str, "Whose gradients are KE-GCN's messages.")
-    encoder_layers: int | None = _setting(None, int, "Convolutions.", low=1, high=16)
-    encoder_bases: int | None = _setting(None, int, "Matrices that relations mix.", low=0, high=4096)
-    encoder_edges: int | None = _setting(
+    encoder_score: str | None = setting(None, str, "Whose gradients are KE-GCN's messages.")
+    encoder_layers: int | None = setting(None, int, "Convolutions.", low=1, high=16)
+    encoder_bases: int | None = setting(None, int, "Matrices that relations mix.", low=0, high=4096)
+    encoder_edges: int | None = setting(
         None, int, "Statements that carry messages in a step.", low=1, high=1 << 30
     )
-    task: str | None = _setting(
+    task: str | None = setting(
         None, str, "What an encoder learns from: statements or labels of entities.", "links", "labels"
     )
-    transport: str | None = _setting(
+    transport: str | None = setting(
         None, str, "Distance of a client's bases from the federation's.", of="transports"
     )
-    transport_weight: float | None = _setting(None, float, "Weight of that distance.", low=0, high=1e6)
+    transport_weight: float | None = setting(None, float, "Weight of that distance.", low=0, high=1e6)
 
 
 @dataclass(frozen=True)
 class _Text:
     """Of descriptions: open in a training without them."""
 
-    text: str | None = _setting(
+    text: str | None = setting(
         None, str, "Entity rows are made from descriptions by this encoder: see veil list encoders."
     )
-    text_vectors: str | None = _setting(
+    text_vectors: str | None = setting(
         None, str, "Where its vectors come from: wordllama, minilm, a local folder or a file of word vectors."
     )
-    text_mix: str | None = _setting(
+    text_mix: str | None = setting(
         None,
         str,
         "How description and structure are mixed: by a learnt gate, half and half, or text alone.",
@@ -195,13 +134,13 @@ class _Text:
         "average",
         "text",
     )
-    text_hidden: int | None = _setting(
+    text_hidden: int | None = setting(
         None, int, "Width of a hidden layer between features and rows; 0: none.", low=0, high=65536
     )
-    text_width: int | None = _setting(
+    text_width: int | None = setting(
         None, int, "Principal directions of the features that are kept; all, if not given.", low=1, high=65536
     )
-    public_descriptions: str | None = _setting(
+    public_descriptions: str | None = setting(
         None,
         str,
         "Whose descriptions are public: all, or beginnings of names with commas. Private trainings read no others.",
@@ -212,36 +151,49 @@ class _Text:
 class _Privacy:
     """Of confidential statements: open in an ordinary training, but for a few."""
 
-    epsilon: float | None = _setting(
+    epsilon: float | None = setting(
         None,
         float,
         "Privacy budget for confidential statements; training becomes private.",
         low=1e-3,
         high=1e6,
     )
-    delta: float | None = _setting(
+    at_most_sure: float | None = setting(
+        None,
+        float,
+        "The same in words: nobody who thinks a statement as likely as not becomes surer of it than this (0.75: epsilon 1.0986).",
+        low=0.501,
+        high=0.9999,
+    )
+    accept_reached: bool = setting(
+        False,
+        bool,
+        "Yes to answers that whoever sees them can rely on in more than 90 of 100 cases (mechanism respond, or whole-number "
+        "counts, above epsilon 2.197).",
+    )
+    delta: float | None = setting(
         None,
         float,
         "Probability that the promise may fail (1e-6 if not given); 0 with counts and answers alone.",
         low=0,
         high=0.5,
     )
-    mechanism: str | None = _setting(
+    mechanism: str | None = setting(
         None,
         str,
         "How noise is added: see veil list mechanisms.",
         of="mechanisms",
         also=("respond",),
     )
-    answer_epsilon: float | None = _setting(
+    answer_epsilon: float | None = setting(
         None,
         float,
         "ε of each answer of mechanism respond; from epsilon, if not given.",
         low=1e-3,
         high=100,
     )
-    drop_confidential: bool = _setting(False, bool, "Learn from unrestricted statements only.")
-    private_parameters: str | None = _setting(
+    drop_confidential: bool = setting(False, bool, "Learn from unrestricted statements only.")
+    private_parameters: str | None = setting(
         None,
         str,
         "What confidential statements may move; relations, where unrestricted statements teach the entities.",
@@ -249,64 +201,62 @@ class _Privacy:
         "relations",
         "entities",
     )
-    clip: float | None = _setting(None, float, "Largest gradient norm of one unit.", low=1e-9, high=1e9)
-    clip_quantile: float | None = _setting(
+    clip: float | None = setting(None, float, "Largest gradient norm of one unit.", low=1e-9, high=1e9)
+    clip_quantile: float | None = setting(
         None,
         float,
         "Clip at this quantile of the units' gradient norms instead, found with noise and charged.",
         low=0.01,
         high=0.99,
     )
-    noise_multiplier: float | None = _setting(
+    noise_multiplier: float | None = setting(
         None, float, "Noise in units of the clip; from epsilon, if not given.", low=1e-3, high=1e7
     )
-    noise_decay: float | None = _setting(
+    noise_decay: float | None = setting(
         None,
         float,
         "Noise of the last private steps as a share of the first ones'; it falls in eight stages. 1: always the same.",
         low=0.01,
         high=1,
     )
-    sample_rate: float | None = _setting(
+    sample_rate: float | None = setting(
         None, float, "Chance of a unit to be in a private step.", low=1e-9, high=1
     )
-    private_steps: int | None = _setting(None, int, "Private steps in all.", low=0, high=10_000_000)
-    private_negatives: int | None = _setting(
+    private_steps: int | None = setting(None, int, "Private steps in all.", low=0, high=10_000_000)
+    private_negatives: int | None = setting(
         None, int, "Wrong answers a private step is held against, each side.", low=1, high=1_000_000
     )
-    private_optimiser: str | None = _setting(None, str, "How private steps move rows.", of="optimisers")
-    private_learning_rate: float | None = _setting(
-        None, float, "Step size of private steps.", low=0, high=1e6
-    )
-    prior: str | None = _setting(
+    private_optimiser: str | None = setting(None, str, "How private steps move rows.", of="optimisers")
+    private_learning_rate: float | None = setting(None, float, "Step size of private steps.", low=0, high=1e6)
+    prior: str | None = setting(
         None, str, "What is added to every score: noisy counts (marginals), or none.", "marginals", "none"
     )
-    prior_epsilon: float | None = _setting(
+    prior_epsilon: float | None = setting(
         None,
         float,
         "ε of the counts, as whole numbers; from epsilon, if not given.",
         low=1e-4,
         high=1e6,
     )
-    prior_noise: float | None = _setting(
+    prior_noise: float | None = setting(
         None,
         float,
         "Noise of the counts in units of their sensitivity; from epsilon, if not given.",
         low=1e-3,
         high=1e7,
     )
-    shrinkage: str | None = _setting(
+    shrinkage: str | None = setting(
         None,
         str,
         "Noisy rows are shrunk by the share of them that is noise (James–Stein; costs nothing), or not at all.",
         "rows",
         "none",
     )
-    order: str | None = _setting(
+    order: str | None = setting(
         None, str, "When private steps are taken.", "interleaved", "unrestricted-first"
     )
-    secure_noise: bool = _setting(False, bool, "Noise from a cryptographic generator (slower).")
-    insecure_noise_seed: int | None = _setting(
+    secure_noise: bool = setting(False, bool, "Noise from a cryptographic generator (slower).")
+    insecure_noise_seed: int | None = setting(
         None,
         int,
         "For tests: repeatable noise, which protects nothing and is recorded as such.",
@@ -334,6 +284,14 @@ class TrainConfig(_Privacy, _Text, _Encoder, _Ordinary):
                 guess = f" Did you mean {near[0]}?" if near else f" There are: {', '.join(settings)}."
                 raise ConfigError(f"no setting is called {key!r}.{guess}")
         checked = {key: settings[key].check(key, value) for key, value in values.items()}
+        sure = checked.pop("at_most_sure", None)
+        if sure is not None:
+            if checked.get("epsilon") is not None:
+                raise ConfigError(
+                    f"at_most_sure {sure:g} is an epsilon of {epsilon_of(sure):g}, and epsilon {checked['epsilon']:g} was given too: "
+                    "choose one."
+                )
+            checked["epsilon"] = epsilon_of(sure)
         return cls(**{k: v for k, v in checked.items() if v is not None})
 
     def open(self, key: str) -> bool:
@@ -383,10 +341,19 @@ class TrainConfig(_Privacy, _Text, _Encoder, _Ordinary):
         return dataclasses.asdict(self)
 
 
+def epsilon_of(sure: float) -> float:
+    """ε under which nobody who thinks a statement as likely as not becomes surer than this.
+
+    >>> epsilon_of(0.75)
+    1.098612
+    """
+    return math.floor(math.log(sure / (1 - sure)) * 1e6) / 1e6
+
+
 def _keys(section: type[Any]) -> tuple[str, ...]:
     return tuple(field.name for field in fields(section))
 
 
 ENCODER, TEXT, PRIVACY = _keys(_Encoder), _keys(_Text), _keys(_Privacy)
-_ALSO_ORDINARY = ("epsilon", "noise_multiplier", "drop_confidential", "prior")
+_ALSO_ORDINARY = ("epsilon", "at_most_sure", "noise_multiplier", "drop_confidential", "prior")
 PRIVATE_ONLY = tuple(name for name in PRIVACY if name not in _ALSO_ORDINARY)  # meaningless without privacy

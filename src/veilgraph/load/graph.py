@@ -39,7 +39,9 @@ class Graph:
     source: str = ""
     extra: Mapping[str, Any] = field(default_factory=dict)
     marks: Marks | None = None  # which statements are confidential; None: nobody said
-    probabilities: Mapping[str, np.ndarray] | None = None  # of statements; None: all are certain
+    weights: Mapping[str, np.ndarray] | None = (
+        None  # how much each statement counts in learning; None: all count as one
+    )
 
     def __post_init__(self) -> None:
         frozen = {}
@@ -49,11 +51,11 @@ class Graph:
             frozen[name] = array
         frozen.setdefault("train", np.empty((0, 3), np.int32))
         object.__setattr__(self, "splits", MappingProxyType(frozen))
-        if self.probabilities is not None:
-            given = {name: np.asarray(self.probabilities[name], np.float32) for name in frozen}
+        if self.weights is not None:
+            given = {name: np.asarray(self.weights[name], np.float32) for name in frozen}
             if any(len(given[name]) != len(frozen[name]) for name in frozen):
-                raise InputError("a probability is needed for every statement, or for none.")
-            object.__setattr__(self, "probabilities", MappingProxyType(given))
+                raise InputError("a weight is needed for every statement, or for none.")
+            object.__setattr__(self, "weights", MappingProxyType(given))
 
     @property
     def train(self) -> np.ndarray:
@@ -80,9 +82,9 @@ class Graph:
 
     def with_splits(self, splits: Mapping[str, np.ndarray]) -> Graph:
         """The same vocabularies with other statements (which the source no longer gives); marks follow statements."""
-        found = replace(self, splits=splits, source="", marks=None, probabilities=None)
-        if self.probabilities is not None:
-            found = replace(found, probabilities={split: self._probable(a) for split, a in splits.items()})
+        found = replace(self, splits=splits, source="", marks=None, weights=None)
+        if self.weights is not None:
+            found = replace(found, weights={split: self._weights_of(a) for split, a in splits.items()})
         if self.marks is None:
             return found
         secret = np.concatenate([self.keys(a[self.secret(s)]) for s, a in self.splits.items()])
@@ -103,18 +105,18 @@ class Graph:
                 )
         return replace(self, marks=marks)
 
-    def probability(self, split: str) -> np.ndarray | None:
-        """How probable each statement of a split is, in float32; None where all are certain."""
-        return None if self.probabilities is None else self.probabilities[split]
+    def weight(self, split: str) -> np.ndarray | None:
+        """How much each statement of a split counts in learning, in float32 (as much as it is probable); None: each as one."""
+        return None if self.weights is None else self.weights[split]
 
-    def _probable(self, statements: np.ndarray) -> np.ndarray:
-        """How probable these statements are; those the graph does not have are certain."""
-        assert self.probabilities is not None
+    def _weights_of(self, statements: np.ndarray) -> np.ndarray:
+        """How much these statements count; those the graph does not have count as one."""
+        assert self.weights is not None
         keys = self.keys(self.triples)
         order = np.argsort(keys, kind="stable")
         known, given = (
             keys[order],
-            np.concatenate([self.probabilities[split] for split in self.splits])[order],
+            np.concatenate([self.weights[split] for split in self.splits])[order],
         )
         asked = self.keys(np.asarray(statements).reshape(-1, 3))
         place = np.searchsorted(known, asked).clip(max=max(len(known) - 1, 0))
@@ -193,6 +195,6 @@ class Graph:
         for name, array in self.splits.items():
             digest.update(name.encode())
             digest.update(array.tobytes() if len(array) < 1 << 20 else array.data)
-            if self.probabilities is not None:
-                digest.update(self.probabilities[name].tobytes())
+            if self.weights is not None:
+                digest.update(self.weights[name].tobytes())
         return digest.hexdigest()

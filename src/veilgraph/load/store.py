@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 import yaml
 
 from veilgraph.disk import digest, is_sealed, sealed
@@ -67,31 +68,7 @@ def save(graph: Graph, folder: str | Path, *, force: bool = False, instead_of: s
     check_target(target, force=force)
     ours = files_of(target) if force and target.exists() else None
     with made(target, mode=CLOSED, replacing=ours) as draft:
-        columns: dict[str, Any] = {"name": graph.entities.array}
-        if graph.descriptions is not None:
-            columns["description"] = graph.descriptions
-        _write(pa.table(columns), draft / "entities.parquet")
-        _write(pa.table({"name": graph.relations.array}), draft / "relations.parquet")
-        for split, array in graph.splits.items():
-            columns = {c: pa.array(array[:, i]) for i, c in enumerate(("head", "relation", "tail"))}
-            if graph.marks is not None:
-                columns["confidential"] = pa.array(graph.secret(split))
-            _write(pa.table(columns), draft / f"{split}.parquet")
-        if graph.marks is not None:
-            document = yaml.safe_dump(graph.marks.document, sort_keys=False, allow_unicode=True)
-            write_text(draft / MARKS, document)
-        manifest = {
-            "kind": "veilgraph graph",
-            "version": VERSION,
-            "source": graph.source,
-            "entities": len(graph.entities),
-            "relations": len(graph.relations),
-            "splits": {split: len(array) for split, array in graph.splits.items()},
-            "fingerprint": graph.fingerprint,
-            **({"extra": dict(graph.extra)} if graph.extra else {}),
-            "hashes": {path.name: digest(path) for path in sorted(draft.iterdir())},
-        }
-        write_text(draft / MANIFEST, sealed(yaml.safe_dump(manifest, sort_keys=False)))
+        write_graph(graph, draft)
         for path in target.glob(LABELS[0].name) if target.is_dir() else ():
             shutil.copy2(path, draft / path.name)
         if instead_of is not None and seen(target) != instead_of:
@@ -99,6 +76,37 @@ def save(graph: Graph, folder: str | Path, *, force: bool = False, instead_of: s
                 f"{folder} was changed by somebody else meanwhile: nothing was replaced. Do it again, with what is there now."
             )
     return target
+
+
+def write_graph(graph: Graph, draft: Path) -> None:
+    """The files of a graph, into a folder that is being made."""
+    columns: dict[str, Any] = {"name": graph.entities.array}
+    if graph.descriptions is not None:
+        columns["description"] = graph.descriptions
+    _write(pa.table(columns), draft / "entities.parquet")
+    _write(pa.table({"name": graph.relations.array}), draft / "relations.parquet")
+    for split, array in graph.splits.items():
+        columns = {c: pa.array(array[:, i]) for i, c in enumerate(("head", "relation", "tail"))}
+        if graph.marks is not None:
+            columns["confidential"] = pa.array(graph.secret(split))
+        if (weight := graph.weight(split)) is not None:
+            columns["weight"] = pa.array(weight)
+        _write(pa.table(columns), draft / f"{split}.parquet")
+    if graph.marks is not None:
+        document = yaml.safe_dump(graph.marks.document, sort_keys=False, allow_unicode=True)
+        write_text(draft / MARKS, document)
+    manifest = {
+        "kind": "veilgraph graph",
+        "version": VERSION,
+        "source": graph.source,
+        "entities": len(graph.entities),
+        "relations": len(graph.relations),
+        "splits": {split: len(array) for split, array in graph.splits.items()},
+        "fingerprint": graph.fingerprint,
+        **({"extra": dict(graph.extra)} if graph.extra else {}),
+        "hashes": {path.name: digest(path) for path in sorted(draft.iterdir())},
+    }
+    write_text(draft / MANIFEST, sealed(yaml.safe_dump(manifest, sort_keys=False)))
 
 
 def open_graph(folder: str | Path) -> Graph:
@@ -121,6 +129,7 @@ def open_graph(folder: str | Path) -> Graph:
             str(folder),
             manifest.get("extra") or {},
             _read_marks(path, splits),
+            _read_weights(path, splits),
         )
         if manifest["version"] < 2 and graph.fingerprint != manifest["fingerprint"]:
             raise ValueError("its statements or names are not those that were saved")
@@ -186,6 +195,20 @@ def _read_marks(path: Path, splits: dict[str, np.ndarray]) -> Marks | None:
             raise ValueError(f"{MARKS} and the marks in {split}.parquet do not agree")
     decided = tuple(str(line) for line in document.get("decided_from", ()))
     return Marks(masks, str(document["unit"]), int(document["per_unit"]), tuple(document["rules"]), decided)
+
+
+def _read_weights(path: Path, splits: dict[str, np.ndarray]) -> dict[str, np.ndarray] | None:
+    """How much statements count, where that was written."""
+    told = [split for split in splits if "weight" in pq.read_schema(path / f"{split}.parquet").names]
+    if not told:
+        return None
+    found = {split: np.ones(len(array), np.float32) for split, array in splits.items()}
+    for split in told:
+        table = read_parquet(path / f"{split}.parquet", ["weight"])
+        found[split] = table["weight"].to_numpy().astype(np.float32)
+    if not all((np.isfinite(one) & (one >= 0) & (one <= 1)).all() for one in found.values()):
+        raise ValueError("weights of statements are numbers from 0 to 1")
+    return found
 
 
 def _check_ids(graph: Graph, folder: str | Path) -> None:

@@ -34,6 +34,7 @@ from veilgraph.load.store import damaged, files_of, open_graph
 from veilgraph.run.measured import is_whole
 from veilgraph.run.run import Run
 from veilgraph.run.verify import verify
+from veilgraph.train.publish import verify_release
 
 ASIDE = ".damaged"
 OURS = re.compile(
@@ -101,7 +102,7 @@ def _findings(path: Path) -> list[Finding]:
     if not path.is_dir():
         return found
     kind = kind_of(path)
-    examined = {"graph": _graph, "run": _run, "classification": _classification}
+    examined = {"graph": _graph, "run": _run, "classification": _classification, "release": _release}
     if kind is None:
         return [
             *found,
@@ -119,6 +120,20 @@ def _graph(path: Path) -> list[Finding]:
         broken = [f"{name} is not what was written" for name in _or_none(lambda: damaged(path))]
         remedy = "put it back from a copy, or load the source again with veil load --force"
         return [Finding(what, bad=True, remedy=remedy) for what in broken or [str(error)]]
+
+
+def _release(path: Path) -> list[Finding]:
+    found = verify_release(path)
+    if found["valid"]:
+        return [Finding("a graph made public: every file is what was certified"), *_graph(path)]
+    return [
+        Finding(
+            reason,
+            bad=True,
+            remedy="put the folder back from a copy, or release the graph again (which costs again)",
+        )
+        for reason in found["reasons"]
+    ]
 
 
 def _or_none(ask: Callable[[], list[str]]) -> list[str]:

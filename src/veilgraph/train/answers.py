@@ -26,7 +26,7 @@ from veilgraph.models.parameters import Parameters
 from veilgraph.models.prior import Prior
 from veilgraph.noise.gauss import Noise
 from veilgraph.noise.measure import Meter
-from veilgraph.release.belief import AGAINST, SMALLEST, Teacher, believe
+from veilgraph.release.belief import AGAINST, SMALLEST, Believed, Teacher, believe
 from veilgraph.release.counts import BELOW
 from veilgraph.release.response import Questions, respond
 from veilgraph.rng import Streams
@@ -109,16 +109,25 @@ class Answers:
             },
         )
 
+    def believed(self) -> Believed:
+        """What was written down of the answers."""
+        tensors = read_tensors(self.path)[0]
+        return Believed(*(tensors[name].numpy() for name in ("statements", "probability", "learnt")))
+
     def learnt(self) -> Graph:
         """Unrestricted statements, and those that were answered yes, each as much as its answer made it more probable."""
-        tensors = read_tensors(self.path)[0]
-        weight = tensors["learnt"].numpy()
-        worth = weight >= SMALLEST
-        told = tensors["statements"].numpy()[worth]
+        believed = self.believed()
+        weight = worth(believed)
+        told = believed.statements[weight > 0]
         splits = {**self.public.splits, "train": np.concatenate([self.public.train, told])}
         given = {name: np.ones(len(array), np.float32) for name, array in splits.items()}
-        given["train"][len(self.public.train) :] = weight[worth]
-        return replace(self.public, splits=splits, source="", probabilities=given)
+        given["train"][len(self.public.train) :] = weight[weight > 0]
+        return replace(self.public, splits=splits, source="", weights=given)
+
+
+def worth(believed: Believed) -> np.ndarray:
+    """How much each statement counts in learning; 0 where its answer says too little."""
+    return np.where(believed.learnt >= SMALLEST, believed.learnt, 0).astype(np.float32)
 
 
 def counts_of(prior: Prior) -> np.ndarray:

@@ -28,6 +28,7 @@ from veilgraph.noise.gauss import Noise, source
 from veilgraph.noise.measure import Meter
 from veilgraph.rng import Streams
 from veilgraph.run.facts import sizes_of
+from veilgraph.run.run import Run
 from veilgraph.train.answers import Answers, AnswersPlan
 from veilgraph.train.loop import CHECKPOINT_SECONDS, Listener, Validation, run_epochs
 from veilgraph.train.plan import OrdinaryPlan, Plan
@@ -269,23 +270,35 @@ def run_training(
     return session.state, session.model
 
 
-def _run(session: Session, listener: Listener | None, checkpoint_seconds: float) -> None:
-    """All phases of a training: one, or unrestricted statements first and private steps after them."""
-    state, settings, epochs = session.state, session.settings, session.settings.steps.epochs
-    validation = Validation(session.public, session.model, settings, session.streams)
+def _validation(session: Session) -> Validation:
+    return Validation(session.public, session.model, session.settings, session.streams)
+
+
+def _runner(
+    session: Session, validation: Validation, listener: Listener | None, seconds: float
+) -> Callable[[Plan, int], None]:
+    """Takes the steps of a plan, so many epochs of them."""
 
     def run(plan: Plan, epochs: int) -> None:
         run_epochs(
             plan,
             session.state,
             validation,
-            settings,
+            session.settings,
             session.folder,
             epochs=epochs,
             listener=listener,
-            checkpoint_seconds=checkpoint_seconds,
+            checkpoint_seconds=seconds,
         )
 
+    return run
+
+
+def _run(session: Session, listener: Listener | None, checkpoint_seconds: float) -> None:
+    """All phases of a training: one, or unrestricted statements first and private steps after them."""
+    state, settings, epochs = session.state, session.settings, session.settings.steps.epochs
+    validation = _validation(session)
+    run = _runner(session, validation, listener, checkpoint_seconds)
     private = settings.private
     if session.answers is not None:
         _learn_answers(session, run)
@@ -309,21 +322,38 @@ def _run(session: Session, listener: Listener | None, checkpoint_seconds: float)
 
 
 def _learn_answers(session: Session, run: Callable[[Plan, int], None]) -> None:
-    """A teacher from unrestricted statements, who weighs the answers; then what was answered yes is learnt with the others."""
-    answers, epochs = session.answers, session.settings.steps.epochs
+    """What was answered yes is learnt with unrestricted statements, by a model that begins anew."""
+    answers = session.answers
     assert answers is not None
-    assert session.ledger is not None
-    assert session.folder is not None
     if session.state.phase == 0:
-        teacher = None
-        if len(session.public.train) and session.model.separable:
-            run(session.answers_plan(session.public), max(1, round(TEACHING * epochs)))
-            teacher = (session.model, session.state.result, session.settings.scorer.reciprocal)
-        answers.weigh(session.state.parameters.prior, teacher, session.streams)
+        _weigh(session, answers, run)
         session.again()
+        assert session.ledger is not None
+        assert session.folder is not None
         session.state.ledger = session.ledger.mark
         session.state.save(session.folder)
-    run(session.answers_plan(answers.learnt()), epochs)
+    run(session.answers_plan(answers.learnt()), session.settings.steps.epochs)
+
+
+def _weigh(session: Session, answers: Answers, run: Callable[[Plan, int], None]) -> None:
+    """A model of unrestricted statements says how probable what was answered is."""
+    teacher = None
+    if len(session.public.train) and session.model.separable:
+        run(session.answers_plan(session.public), max(1, round(TEACHING * session.settings.steps.epochs)))
+        teacher = (session.model, session.state.result, session.settings.scorer.reciprocal)
+    answers.weigh(session.state.parameters.prior, teacher, session.streams)
+
+
+def weighed(run: Run, graph: Graph, listener: Listener | None = None) -> Answers:
+    """The answers of a run that was begun, charged and drawn, with how probable each statement is; nothing is learnt from them yet.
+
+    Reads confidential data: which cells hold a confidential statement. Releases: the answers.
+    """
+    session = Session.open(graph, run.config, run.folder, float(run.facts["units"]))
+    answers = session.answers
+    assert answers is not None, "a release is of mechanism respond"
+    _weigh(session, answers, _runner(session, _validation(session), listener, CHECKPOINT_SECONDS))
+    return answers
 
 
 def _relation_rows(graph: Graph, tables: str, *, reciprocal: bool) -> torch.Tensor:

@@ -7,7 +7,7 @@ from typing import Any
 
 from veilgraph import models
 from veilgraph.account.epsilon import DELTA
-from veilgraph.account.promise import RESPOND
+from veilgraph.account.promise import RELIABLE, RESPOND
 from veilgraph.config import TrainConfig
 from veilgraph.errors import PrivacyError, UsageError
 from veilgraph.load.graph import Graph
@@ -144,6 +144,13 @@ def _answers_defaults(config: TrainConfig, graph: Graph, public: Graph, count: f
         raise UsageError("mechanism respond learns rows of a table: leave --text and --encoder out.")
     if config.epsilon is None:
         raise UsageError("mechanism respond needs --epsilon.")
+    if config.epsilon > RELIABLE and not config.accept_reached:
+        sure = 100 / (1 + math.exp(-config.epsilon))
+        raise PrivacyError(
+            f"mechanism respond reaches what it promises: at epsilon {config.epsilon:g} whoever sees an answer can rely on it in "
+            f"{sure:.4g} of 100 cases, where other mechanisms with this epsilon stay far from it. If that is what you want to publish, "
+            "say so with --accept-reached; else choose epsilon 2.19 or less (90 of 100), or another mechanism."
+        )
     new = len(unknown_relations(graph)) > 0 or not len(public.train)
     return config.with_values(
         prior=config.prior or ("marginals" if new else "none"),

@@ -50,7 +50,7 @@ class Links(Task):
     ) -> None:
         self.model, self.settings, self.streams = model, settings, streams
         self.entities, self.triples = len(graph.entities), graph.train
-        self.weights = graph.probability("train")
+        self.weights = graph.weight("train")
         self.candidates = candidates
         self.objective = objective_of(settings, self.entities)
         self.questions = _Questions(graph, settings.scorer.reciprocal) if settings.wrong.all else None
@@ -122,7 +122,7 @@ class _Questions:
         self.keys, start = np.unique(key[order], return_index=True)
         self.start = np.append(start, len(key))
         self.answers = answers[order]
-        weights = graph.probability("train")
+        weights = graph.weight("train")
         self.weights = None if weights is None else np.tile(weights, 2)[order]
 
     def __len__(self) -> int:
