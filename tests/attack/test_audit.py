@@ -153,8 +153,8 @@ def test_a_clip_that_ignores_collisions_is_caught(monkeypatch: pytest.MonkeyPatc
     settings = {**STRONG, "canaries": 600}
     assert audit(graph, **settings)["verdict"] == "consistent"
     monkeypatch.setattr(separable, "_clip_units", careless)
-    # One audit of it in fifty or so finds too little, by its canaries' coins: of three, all do in one suite of 100,000. (Of what is sound, one
-    # in seven suites would pass here; the line above is about that.)
+    # One audit of it in fifty or so finds too little, by its canaries' coins: of three, all do in one suite of 100,000. (Of what is sound,
+    # one suite in seven would pass here; the line above is about that.)
     assert any(audit(graph, **settings)["verdict"] == "violated" for _ in range(3))
 
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from tests.privacy.meters import OpenMeter
+from veilgraph.account.promise import Promise
 from veilgraph.load import load, split
 from veilgraph.mark import mark, unrestricted
 from veilgraph.noise.gauss import source
 from veilgraph.release.belief import SMALLEST, believe
 from veilgraph.release.response import Questions, respond
-from tests.privacy.meters import OpenMeter
-from veilgraph.account.promise import Promise
 
 
 def asked(epsilon: float, share: float = 0.5):  # type: ignore[no-untyped-def]
@@ -19,7 +19,15 @@ def asked(epsilon: float, share: float = 0.5):  # type: ignore[no-untyped-def]
     graph = graph.with_marks(mark(graph, random_share=share))
     public = unrestricted(graph)
     questions = Questions.about(public, np.ones(len(graph.relations), bool), epsilon)
-    promise = Promise(1000.0, 1, len(graph.entities), len(graph.relations), epsilon, mechanism="respond", answer_epsilon=epsilon)
+    promise = Promise(
+        1000.0,
+        1,
+        len(graph.entities),
+        len(graph.relations),
+        epsilon,
+        mechanism="respond",
+        answer_epsilon=epsilon,
+    )
     yes = respond(graph, questions, promise, OpenMeter(source(insecure_seed=3)))
     return graph, questions, yes
 

@@ -12,7 +12,9 @@ from veilgraph.release.candidates import Candidates, intensities, seen_roles
 def test_candidates_are_the_cells_that_are_expected_enough(seed: int) -> None:
     rng = np.random.default_rng(seed)
     relations, entities, threshold = 3, 12, 0.4
-    intensity = rng.exponential(size=(2 * relations, entities)) * (rng.random((2 * relations, entities)) < 0.7)
+    intensity = rng.exponential(size=(2 * relations, entities)) * (
+        rng.random((2 * relations, entities)) < 0.7
+    )
     sizes = rng.integers(1, 9, relations).astype(float)
     found = Candidates.at_least(intensity, sizes, threshold)
     naive = {

@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 from veilgraph import registry
 from veilgraph.account.calibrate import calibrate
 from veilgraph.account.epsilon import COARSE, DELTA, spent
-from veilgraph.account.events import Event, gaussian, non_private, pure, repeated, sampled, together
+from veilgraph.account.events import Event, gaussian, is_pure, non_private, pure, repeated, sampled, together
 from veilgraph.account.ledger import Ledger
 from veilgraph.account.prices import (
     COUNT_NOISE,
@@ -288,7 +288,7 @@ class Promise:
             reasons.append("the ledger does not charge the noisy marginals")
         if self.asks and self.answered not in events:
             reasons.append("the ledger does not charge the answers")
-        taken = [event for event in events if event["event"] == "repeated"]
+        taken = [event for event in events if event["event"] == "repeated" and not is_pure(event)]
         if self.clip_from_data and taken and self.norms not in events:
             reasons.append("the ledger does not charge the histogram its clip norm was found by")
         stages = [(count, self._prices(factor)) for count, factor in self.stages.parts(0, self.steps)]

@@ -76,7 +76,10 @@ def summary(finished: Any) -> dict[str, Any]:
 
 def _taken(finished: Any) -> int:
     """Private steps that the ledger charges."""
-    return sum(int(event["times"]) for event in finished.ledger.events if event["event"] == "repeated")
+    from veilgraph.account.events import is_pure
+
+    taken = [event for event in finished.ledger.events if event["event"] == "repeated" and not is_pure(event)]
+    return sum(int(event["times"]) for event in taken)
 
 
 def show(result: dict[str, Any]) -> None:

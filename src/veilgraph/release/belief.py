@@ -87,6 +87,8 @@ def believe(
 
     Reads confidential data: none; the answers are public. Releases: nothing.
     """
+    if not len(questions.cells):
+        return Believed(np.empty((0, 3), np.int32), np.empty(0, np.float32), np.empty(0, np.float32))
     lie = 1 / (1 + math.exp(epsilon))
     others, weight = _drawn(questions, rng)
     some = yes if len(yes) <= ASKED else np.sort(rng.choice(yes, ASKED, replace=False))

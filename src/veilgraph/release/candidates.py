@@ -15,7 +15,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-KINDS = 20  # of entities: directions in which roles are alike
+KINDS, SHARE = (
+    20,
+    4,
+)  # of entities: directions in which roles are alike, at most, and no more than one for so many roles
 TINY = 1e-9  # intensity: nothing is expected there
 
 
@@ -47,7 +50,8 @@ def _affinity(counts: np.ndarray) -> np.ndarray:
     weights /= np.sqrt(size)
     weights /= np.sqrt((weights**2).sum(0, keepdims=True)) + 0.5
     values, directions = np.linalg.eigh((weights @ weights.T).astype(np.float64))
-    strongest = directions[:, np.argsort(-values, kind="stable")[:KINDS]].astype(np.float32)
+    kinds = max(1, min(KINDS, int(counts.any(1).sum()) // SHARE))
+    strongest = directions[:, np.argsort(-values, kind="stable")[:kinds]].astype(np.float32)
     return np.asarray(np.maximum(strongest @ (strongest.T @ weights), 0))
 
 
