@@ -10,7 +10,17 @@ from dp_accounting.rdp import RdpAccountant
 
 from veilgraph.account import calibrate, spent
 from veilgraph.account.calibrate import steps_left
-from veilgraph.account.events import failure, gaussian, non_private, repeated, sampled, together, zcdp
+from veilgraph.account.events import (
+    failure,
+    gaussian,
+    is_pure,
+    non_private,
+    pure,
+    repeated,
+    sampled,
+    together,
+    zcdp,
+)
 from veilgraph.errors import BudgetError, VerificationError
 
 
@@ -125,3 +135,45 @@ def test_events_that_make_no_sense_are_refused(event: dict[str, object]) -> None
 
     with pytest.raises(VerificationError):
         to_accounting(event)
+
+
+def test_only_what_has_no_delta_is_promised_without_one() -> None:
+    assert spent([pure(1.5), repeated(3, pure(0.5)), together(pure(0.25))], 0.0).epsilon == pytest.approx(
+        3.25
+    )
+    assert spent([pure(1.5)], 0.0).method == "sum"
+    assert spent([pure(1.5), gaussian(100.0)], 0.0).epsilon == math.inf
+    assert spent([sampled(0.1, pure(1.0))], 0.0).epsilon == math.inf
+    assert not is_pure(gaussian(1.0))
+    assert not is_pure(together(pure(1.0), gaussian(1.0)))
+
+
+@pytest.mark.parametrize("times", [1, 5, 40])
+@pytest.mark.parametrize("epsilon", [0.1, 1.0])
+def test_answers_compose_as_randomised_response_does(epsilon: float, times: int) -> None:
+    """The exact δ of so many answers, summed over how many of them lie; the claim is just above it, and never above adding up."""
+    delta = 1e-6
+    found = spent([repeated(times, pure(epsilon))], delta)
+    chance = math.exp(epsilon) / (1 + math.exp(epsilon))
+
+    def exact(at: float) -> float:
+        return sum(
+            math.comb(times, k)
+            * max(
+                0.0,
+                chance**k * (1 - chance) ** (times - k)
+                - math.exp(at) * chance ** (times - k) * (1 - chance) ** k,
+            )
+            for k in range(times + 1)
+        )
+
+    assert exact(found.epsilon) <= delta * 1.001
+    assert found.epsilon <= times * epsilon + 1e-9
+    assert exact(found.epsilon - 5e-3) > delta
+    assert found.rdp >= found.epsilon
+
+
+def test_pure_and_gaussian_releases_add_up_by_the_least_bound() -> None:
+    both = spent([pure(2.0), gaussian(5.0)], 1e-6)
+    assert both.epsilon <= 2.0 + spent([gaussian(5.0)], 1e-6).epsilon + 1e-9
+    assert both.epsilon > 2.0

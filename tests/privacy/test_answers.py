@@ -272,3 +272,15 @@ def test_settling_reads_no_more_than_one_noisy_number(tmp_path: Path) -> None:
             run = begin(one, out=tmp_path / f"{number}", epsilon=2.0, **QUICK)
             settings.append(replace(run.config).as_dict())
     assert settings[0] == settings[1]
+
+
+def test_what_is_asked_follows_from_unrestricted_statements(tmp_path: Path) -> None:
+    """The product's own questions, on neighbours: cell by cell the same."""
+    graph = marked()
+    kept = np.delete(np.arange(len(graph.train)), np.flatnonzero(graph.secret("train"))[:5])
+    neighbour = graph.with_splits({**graph.splits, "train": graph.train[kept]})
+    promise, found = promise_for(graph, 2.0), []
+    for one in (graph, neighbour):
+        made = answers.Answers(one, unrestricted(one), promise, tmp_path).questions(None)
+        found.append(made.cells.statements(np.arange(len(made.cells))))
+    np.testing.assert_array_equal(found[0], found[1])

@@ -27,6 +27,7 @@ from veilgraph.classify import classify
 from veilgraph.config import TrainConfig
 from veilgraph.load import Graph
 from veilgraph.mark import mark
+from veilgraph.noise import integers, measure
 from veilgraph.run.run import Run
 from veilgraph.train import train
 from veilgraph.train.mechanisms import mechanism_class
@@ -205,6 +206,50 @@ def test_select_lets_no_gap_pass_that_two_neighbours_could_make() -> None:
 
 
 @pytest.mark.parametrize("unit", UNITS)
+def test_whole_counts_draw_what_they_are_charged(
+    unit: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A unit of m statements moves 2·m counts by one each (or one of them by m): ε / 2m for each, and nothing has a δ."""
+    drawn: list[float] = []
+    real = integers.two_sided
+
+    def two_sided(count: int, epsilon: float, coins: np.random.Generator) -> np.ndarray:
+        drawn.append(epsilon)
+        return real(count, epsilon, coins)
+
+    monkeypatch.setattr(measure, "two_sided", two_sided)
+    run = train(marked(unit, entities=40), out=tmp_path / "run", model="marginals", epsilon=2.0, threads=1)
+    number, counts = drawn
+    charged = [event for event in run.ledger.events if event["event"] != "nothing"]
+    assert charged[0] == {"event": "pure", "epsilon": pytest.approx(number)}
+    assert charged[1] == {
+        "event": "together",
+        "all": [{"event": "pure", "epsilon": pytest.approx(counts * 2 * UNITS[unit])}],
+    }
+    assert sum((number, counts * 2 * UNITS[unit])) <= 2.0
+    assert len(charged) == 2
+
+
+def test_answers_that_were_not_paid_for_are_not_given(tmp_path: Path) -> None:
+    from veilgraph.account.events import pure, repeated
+    from veilgraph.account.prices import Answers, Tallies
+    from veilgraph.errors import PrivacyError
+    from veilgraph.noise.gauss import source
+    from veilgraph.noise.measure import Meter
+
+    meter, cells = Meter(Ledger(tmp_path / "ledger.jsonl"), source()), np.array([3, 5])
+    meter.pay(repeated(2, pure(0.5)), "answers about units of two")
+    for asked in (Answers(10, 2, 0.6), Answers(10, 3, 0.5), Answers(10, 1, 0.25)):
+        with pytest.raises(PrivacyError, match="does not pay"):
+            Meter(meter.ledger, source()).answers(cells, asked)
+    meter.answers(cells, Answers(10, 2, 0.5))
+    with pytest.raises(PrivacyError, match="does not pay"):
+        meter.answers(cells, Answers(10, 2, 0.5))
+    with pytest.raises(PrivacyError, match="does not pay"):
+        meter.counts(np.zeros(3, np.int64), Tallies(2, 1.0))
+
+
+@pytest.mark.parametrize("unit", UNITS)
 def test_counts_draw_what_they_are_charged(unit: str, tmp_path: Path) -> None:
     """A unit of m statements adds to 2·m cells, at worst m to one: √2·m, in each release."""
     graph = marked(unit, entities=40)
@@ -220,7 +265,7 @@ def test_counts_draw_what_they_are_charged(unit: str, tmp_path: Path) -> None:
 def test_large_tables_draw_what_they_are_charged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("veilgraph.account.prices.WHOLE", 0)
     with transcribed(1.0) as seen:
-        run = train(marked("head"), out=tmp_path / "run", model="marginals", epsilon=2.0, threads=1)
+        run = train(marked("head"), out=tmp_path / "run", model="marginals", epsilon=3.0, threads=1)
     (charged,) = [event for event in run.ledger.events if event["event"] == "together"]
     (sigma,) = {scale / (math.sqrt(2) * CAP) for scale in seen.of(1)}
     assert [sigma] == pytest.approx([part["noise_multiplier"] for part in charged["all"]])
