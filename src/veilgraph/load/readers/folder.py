@@ -23,6 +23,7 @@ SPLIT_NAMES = {
 }
 TEXT_NAMES = ("descriptions", "definitions", "entity_descriptions")
 GRAIL = ("transductive", "inductive")
+HELD = "who is held out: everybody whom any statement of the second graph (test, known) speaks of"
 
 
 class FolderReader(Reader):
@@ -76,9 +77,8 @@ class GrailReader(Reader):
         known = pl.concat([one.splits["train"] for name, one in second.items() if name != "test"])
         test = second["test"].splits["train"] if "test" in second else known.clear()
         extra, decided = _told([*first.values(), *second.values()])
-        return Parts(
-            {**splits, "test": test, "known": known}, None, extra, apart=("test", "known"), decided=decided
-        )
+        found = {**splits, "test": test, "known": known}
+        return Parts(found, None, extra, apart=("test", "known"), decided=(HELD, *decided))
 
 
 def split_files(folder: Path) -> dict[str, Path]:
