@@ -13,11 +13,12 @@ from typing import Any
 
 import numpy as np
 
-from veilgraph.errors import ConfigError, InputError, UnknownNameError, UsageError
+from veilgraph.errors import ConfigError, UnknownNameError, UsageError
 from veilgraph.files import read_yaml
 from veilgraph.load import Graph, load
 from veilgraph.load.marks import Marker, Marks
 from veilgraph.mark.query import statements_of
+from veilgraph.mark.statements import keys_of
 from veilgraph.mark.units import unit_of
 from veilgraph.rng import check_seed, uniform
 
@@ -77,7 +78,7 @@ def mark(
             )
     if statements is not None:
         where = "given in memory" if isinstance(statements, np.ndarray) else str(statements)
-        found.append(({"statements": where}, _by_statements(graph, statements_all, statements)))
+        found.append(({"statements": where}, _by_keys(graph, statements_all, keys_of(graph, statements))))
     if query is not None:
         found.append(({"query": query}, _by_keys(graph, statements_all, statements_of(graph, query))))
         decided.append("which statements are confidential: the rule «query» reads any statement")
@@ -222,24 +223,6 @@ def _by_type(graph: Graph, statements: np.ndarray, name: str) -> tuple[str, np.n
         types = {entity.split("/")[0] for entity in graph.entities if "/" in entity}
         raise UnknownNameError("entity type", name, types)
     return how, secret[statements[:, 0]] | secret[statements[:, 2]]
-
-
-def _by_statements(graph: Graph, statements: np.ndarray, source: str | Path | np.ndarray) -> np.ndarray:
-    if isinstance(source, np.ndarray):
-        return _by_keys(graph, statements, graph.keys(source.reshape(-1, 3)))
-    named = load(source)
-    entity, relation = graph.entities.places(named.entities), graph.relations.places(named.relations)
-    wanted = named.triples
-    translated = np.column_stack([entity[wanted[:, 0]], relation[wanted[:, 1]], entity[wanted[:, 2]]])
-    known = (translated >= 0).all(1)
-    mask = _by_keys(graph, statements, graph.keys(translated[known]))
-    missing = len(np.unique(wanted, axis=0)) - len(np.unique(graph.keys(statements[mask])))
-    if missing:
-        raise InputError(
-            f"{source} names {missing:,} statements that are not in the graph. A confidential statement that is not "
-            "found would stay unprotected: check the file against the graph's names."
-        )
-    return mask
 
 
 def _by_keys(graph: Graph, statements: np.ndarray, keys: np.ndarray) -> np.ndarray:
