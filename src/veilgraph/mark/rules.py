@@ -72,7 +72,7 @@ def mark(
     for name in types:
         how, mask = _by_type(graph, statements_all, name)
         found.append(({"type": name, "by": how}, mask))
-        if how.startswith("relation "):
+        if how.startswith("relation"):
             decided.append(
                 f"which statements are confidential: the rule «type: {name}» reads statements of {how}"
             )
@@ -207,15 +207,14 @@ def matching(graph: Graph, patterns: Sequence[str]) -> list[int]:
 
 
 def _by_type(graph: Graph, statements: np.ndarray, name: str) -> tuple[str, np.ndarray]:
-    """Statements with an entity of this type on either side: by a type relation, else by the name before a slash."""
+    """Statements with an entity of this type on either side: by every type relation there is, else by the name before a slash."""
     secret = np.zeros(len(graph.entities), bool)
-    relation = next((r for r in TYPE_RELATIONS if r in graph.relations), None)
-    if relation is not None and name in graph.entities:
-        kind = (statements[:, 1] == graph.relations.id(relation)) & (
-            statements[:, 2] == graph.entities.id(name)
-        )
+    told = [relation for relation in TYPE_RELATIONS if relation in graph.relations]
+    if told and name in graph.entities:
+        kind = np.isin(statements[:, 1], [graph.relations.id(relation) for relation in told])
+        kind &= statements[:, 2] == graph.entities.id(name)
         secret[statements[kind, 0]] = True
-        how = f"relation {relation}"
+        how = f"relation{'s' if len(told) > 1 else ''} {', '.join(told)}"
     else:
         secret[[i for i, entity in enumerate(graph.entities) if entity.startswith(f"{name}/")]] = True
         how = f"names that begin with {name}/"
