@@ -145,10 +145,8 @@ def mark_by_rules(
                 f"rule {dict(rule)!r} says {kind} and {', '.join(more)}: a rule is of one kind, and what any rule names is confidential. "
                 "Write them as two rules, each with a dash of its own."
             )
-        if kind == "relation":
-            given["relations"].append(str(rule[kind]))
-        elif kind == "type":
-            given["types"].append(str(rule[kind]))
+        if kind in ("relation", "type"):
+            given[f"{kind}s"].append(_one_name(rule, kind))
         elif kind in ("statements", "query", "random_share", "everything") and kind not in given:
             given |= {key: rule[key] for key in (kind, "seed") if key in rule}
         else:
@@ -187,8 +185,21 @@ def absent_relations(graph: Graph, rules: str | Path | Mapping[str, Any]) -> lis
     if allowed == "refused":
         return []
     names, rules_ = list(graph.relations), document.get("rules") or []
-    asked = [str(rule["relation"]) for rule in rules_ if isinstance(rule, Mapping) and "relation" in rule]
+    asked = [
+        _one_name(rule, "relation") for rule in rules_ if isinstance(rule, Mapping) and "relation" in rule
+    ]
     return [pattern for pattern in asked if pattern not in names and not fnmatch.filter(names, pattern)]
+
+
+def _one_name(rule: Mapping[str, Any], kind: str) -> str:
+    """What a rule is about, which is one name: a list would be a pattern that meets nothing."""
+    value = rule[kind]
+    if not isinstance(value, str) or not value:
+        raise ConfigError(
+            f"rule {dict(rule)!r} must name one {kind}, as text{' (a name or a glob)' if kind == 'relation' else ''}; found {value!r}. "
+            f"Write one rule for each {kind}, on a line of its own with a dash before it; numbers stand in quotation marks."
+        )
+    return value
 
 
 def _document(rules: str | Path | Mapping[str, Any]) -> Mapping[str, Any]:
