@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
+import stat
 from pathlib import Path
 
 import pytest
@@ -12,6 +14,7 @@ from tests.privacy import private_run
 from veilgraph.errors import ConfigError, UsageError
 from veilgraph.load import Graph, save
 from veilgraph.mark import mark
+from veilgraph.report.health import examine, mend
 from veilgraph.report.runs import report
 from veilgraph.run.run import Run
 from veilgraph.train import train
@@ -103,3 +106,20 @@ def test_in_a_real_browser(written: Path) -> None:
                 assert problems == []
         finally:
             browser.close()
+
+
+def test_a_report_is_the_curators_alone(runs: tuple[Run, Run], tmp_path: Path) -> None:
+    """It holds exact numbers of confidential statements; a private run's folder is open to everybody on the machine."""
+    before = os.umask(0o022)
+    try:
+        for format in ("html", "md"):
+            inside = report(runs[1], format=format)
+            elsewhere = report(runs[1], out=tmp_path / f"page.{format}", format=format)
+            assert [stat.S_IMODE(path.stat().st_mode) for path in (inside, elsewhere)] == [0o600, 0o600]
+            found = [one["what"] for one in examine(runs[1].folder)["findings"]]
+            assert not any(inside.name in what for what in found)
+            inside.chmod(0o644)  # (as 0.3.0 left it)
+            assert any(inside.name in one for one in mend(runs[1].folder)["mended"])
+            assert stat.S_IMODE(inside.stat().st_mode) == 0o600
+    finally:
+        os.umask(before)
