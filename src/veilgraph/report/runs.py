@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from veilgraph.account.statement import spending
+from veilgraph.account.statement import rounded_up, spending
 from veilgraph.errors import ConfigError
 from veilgraph.files import write_text
 from veilgraph.layout import PRIVATE, REPORT_PAGE, REPORT_TEXT
@@ -81,7 +81,7 @@ def write(found: Findings, path: Path, format: str = "html", more: Sequence[Sect
 def _promise(run: Run) -> Section:
     document = run.certificate
     row = (
-        "∞" if document["epsilon"] is None else document["epsilon"],
+        "∞" if document["epsilon"] is None else rounded_up(document["epsilon"], 3),
         f"{document['delta']:g}",
         document["accountant"],
         document["unit"],
@@ -168,7 +168,7 @@ def _audit_words(audited: dict[str, Any]) -> str:
         f"Audit: {count} canaries (made-up statements about entities nobody else speaks of), each in by fair coins, "
         f"{'step by step' if audited['mechanism_level'] == 'steps' else 'in one more training'}. "
         f"The best guess who was in refutes every ε below {audited['epsilon_lower_bound']:.2f}; claimed is "
-        f"{'∞' if claimed is None else f'{claimed:.2f}'}: {audited['verdict']}. So many canaries could refute no ε above "
+        f"{'∞' if claimed is None else rounded_up(claimed, 3)}: {audited['verdict']}. So many canaries could refute no ε above "
         f"{audited['power']:.1f}, and a bound near 0 says that nothing was found, not that nothing is there."
     )
 
