@@ -99,8 +99,9 @@ def _rdf(folder: Path, statements: list[Statement]) -> str:
 
 
 def _turtle(folder: Path, statements: list[Statement]) -> str:
-    """Blank nodes with labels: everybody and everything is one."""
-    (folder / "g.ttl").write_text("".join(f"_:{h} <urn:{r}> _:{t} .\n" for h, r, t in _flat(statements)))
+    """Blank nodes with labels: everybody and everything is one, and confidential statements are the first to mention them."""
+    first = sorted(_flat(statements), key=lambda s: s[1] != "has")
+    (folder / "g.ttl").write_text("".join(f"_:{h} <urn:{r}> _:{t} .\n" for h, r, t in first))
     return str(folder / "g.ttl")
 
 
