@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
+import stat
 from pathlib import Path
 
 import pytest
 
 from tests.privacy import private_run
+from veilgraph.account.statement import rounded_up
+from veilgraph.cli import main
 from veilgraph.errors import ConfigError, UsageError
 from veilgraph.load import Graph, save
 from veilgraph.mark import mark
+from veilgraph.report.health import examine, mend
 from veilgraph.report.runs import report
 from veilgraph.run.run import Run
 from veilgraph.train import train
@@ -103,3 +108,42 @@ def test_in_a_real_browser(written: Path) -> None:
                 assert problems == []
         finally:
             browser.close()
+
+
+def test_a_report_is_the_curators_alone(runs: tuple[Run, Run], tmp_path: Path) -> None:
+    """It holds exact numbers of confidential statements; a private run's folder is open to everybody on the machine."""
+    before = os.umask(0o022)
+    try:
+        for format in ("html", "md"):
+            inside = report(runs[1], format=format)
+            elsewhere = report(runs[1], out=tmp_path / f"page.{format}", format=format)
+            assert [stat.S_IMODE(path.stat().st_mode) for path in (inside, elsewhere)] == [0o600, 0o600]
+            found = [one["what"] for one in examine(runs[1].folder)["findings"]]
+            assert not any(inside.name in what for what in found)
+            inside.chmod(0o644)  # (as 0.3.0 left it)
+            assert any(inside.name in one for one in mend(runs[1].folder)["mended"])
+            assert stat.S_IMODE(inside.stat().st_mode) == 0o600
+    finally:
+        os.umask(before)
+
+
+def test_a_promise_is_never_shown_smaller_than_it_is(
+    hospital: Graph, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """In the page, by the doctor and on the command line, as in the certificate's words."""
+    marked = hospital.with_marks(mark(hospital, relations=["has*"]))
+    run = train(marked, out=tmp_path / "run", model="marginals", epsilon=1.00444, threads=1)
+    assert run.epsilon is not None
+    assert 1.004 < run.epsilon < 1.0045
+    promised = rounded_up(run.epsilon, 3)
+    assert promised == "1.005"
+    text = report(run, graph=marked, format="md").read_text(encoding="utf-8")
+    assert f"| marginals, ε = {promised} |" in text
+    assert f"| {promised} | {run.certificate['delta']:g} |" in text
+    assert any(f"ε = {promised}" in one["what"] for one in examine(run.folder)["findings"])
+    for words in (["certificate", str(run.folder)], ["certificate", "verify", str(run.folder)]):
+        capsys.readouterr()
+        assert main(words) == 0
+        found = re.search(r"^  epsilon +([0-9.]+)", capsys.readouterr().out, re.M)
+        assert found is not None
+        assert float(found[1]) >= run.epsilon

@@ -37,6 +37,7 @@ ENTITIES, RELATIONS, WEIGHTS = "entities.safetensors", "relations.safetensors", 
 VOCABULARY, CHECKPOINT = "vocabulary.parquet", "checkpoint.safetensors"
 ANSWERED = "answered.safetensors"
 METRICS, ATTACKS = "metrics.json", "attacks.json"
+REPORT_PAGE, REPORT_TEXT = "report.html", "report.md"
 CURATOR, CERTIFICATE, MARGINALS = "curator.json", "certificate.json", "marginals.safetensors"
 RUN = (
     File(CONFIG, True, True, "every setting, as chosen, and what the run is of"),
@@ -52,6 +53,8 @@ RUN = (
     File(TRACE, False, False, "loss, ε and timings of every epoch"),
     File(METRICS, False, False, "evaluations"),
     File(ATTACKS, False, False, "what attackers reached"),
+    File(REPORT_PAGE, False, False, "a report about it, with figures about confidential statements"),
+    File(REPORT_TEXT, False, False, "the same as text"),
     File(CHECKPOINT, False, False, "where a training goes on, only while it trains"),
 )
 
@@ -90,13 +93,14 @@ CERTIFIED = tuple(
 )  # (the ledger has a hash of its own)
 PUBLISHED = tuple(f.name for f in RUN if f.public)  # and no other file
 OPEN, CLOSED = 0o755, 0o700  # of folders
+PRIVATE = 0o600  # of files that are the curator's, whatever they are called
 
 
 @cache
 def mode_of(name: str) -> int:
     """Who may read a file of this name: its owner alone, or whom the umask lets."""
     every = [f for _, files in KINDS.values() for f in (*files, *LABELS)]
-    return 0o600 if any(_is(name, f) and not f.public for f in every) else 0o666
+    return PRIVATE if any(_is(name, f) and not f.public for f in every) else 0o666
 
 
 def _is(name: str, file: File) -> bool:

@@ -138,3 +138,18 @@ def test_summary_says_what_an_outsider_sees(hospital: Graph) -> None:
     assert found["confidential"] == len(secret(marked))
     assert found["outsider_sees"]["statements"] == found["unrestricted"] == len(unrestricted(marked))
     assert names(hospital, unrestricted(marked).triples).isdisjoint(secret(marked))
+
+
+def test_every_relation_that_tells_types_is_asked(tmp_path: Path) -> None:
+    address = "http://www.w3.org/1999/02/22-rdf-syntax-ns#type"
+    rows = [
+        f"p{i}\t{address if i < 10 else 'type'}\tPatient\np{i}\thas\td{i % 3}\nq{i}\tnear\td1\n"
+        for i in range(30)
+    ]
+    (tmp_path / "g.tsv").write_text("".join(rows), encoding="utf-8")
+    graph = load(tmp_path / "g.tsv")
+    marks = mark(graph, types=["Patient"])
+    marked = secret(graph.with_marks(marks))
+    assert sum(relation == "has" for _, relation, _ in marked) == 30
+    assert not any(relation == "near" for _, relation, _ in marked)
+    assert any(address in line and "type" in line for line in marks.decided_from)

@@ -11,9 +11,10 @@ import pytest
 import yaml
 
 from veilgraph.cli import main
+from veilgraph.errors import ConfigError
 from veilgraph.load import Graph, Vocabulary, load, save
 from veilgraph.load.mapping import SHIPPED, shipped
-from veilgraph.mark import beside, mark
+from veilgraph.mark import beside, mark, mark_by_rules
 
 
 def test_flags_win_over_a_rules_file(hospital: Graph, tmp_path: Path) -> None:
@@ -95,3 +96,12 @@ def test_shipped_marks_leave_nothing_of_a_patient_but_what_they_name(name: str) 
     marked = {rule["relation"].rpartition(":")[2] for rule in rules}
     assert about - marked == set(left[name].split())
     assert "hasDiagnosis" in marked or "hasCondition" in marked
+
+
+@pytest.mark.parametrize("about", [["hasDiagnosis", "takes"], 7, None, ""])
+@pytest.mark.parametrize("absent", ["allowed", "refused"])
+def test_a_rule_is_about_one_name(hospital: Graph, about: object, absent: str) -> None:
+    """A list was a pattern that met nothing, and «absent: allowed» passed it over."""
+    for kind in ("relation", "type"):
+        with pytest.raises(ConfigError, match=f"one rule for each {kind}"):
+            mark_by_rules(hospital, {"absent": absent, "rules": [{"relation": "takes"}, {kind: about}]})

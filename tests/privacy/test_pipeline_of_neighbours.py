@@ -98,6 +98,21 @@ def _rdf(folder: Path, statements: list[Statement]) -> str:
     return str(folder / "g.nt")
 
 
+def _turtle(folder: Path, statements: list[Statement]) -> str:
+    """Blank nodes with labels: everybody and everything is one, and confidential statements are the first to mention them."""
+    first = sorted(_flat(statements), key=lambda s: s[1] != "has")
+    (folder / "g.ttl").write_text("".join(f"_:{h} <urn:{r}> _:{t} .\n" for h, r, t in first))
+    return str(folder / "g.ttl")
+
+
+def _nameless(folder: Path, statements: list[Statement]) -> str:
+    """Blank nodes without a label beside names: each person's statements are about a stay of theirs."""
+    words = [(h, "of", "somebody") for h in dict.fromkeys(h for h, _, _ in statements if "person" in h)]
+    rows = [f"<urn:{h}> <urn:{r}> [ <urn:at> <urn:{t}> ] .\n" for h, r, t in [*_flat(statements), *words]]
+    (folder / "g.ttl").write_text("".join(rows))
+    return str(folder / "g.ttl")
+
+
 def _three_files(folder: Path, statements: list[Statement]) -> str:
     """A folder that is split already, by each statement's own words."""
     parts: dict[str, list[Statement]] = {"train": [], "valid": [], "test": []}
@@ -114,8 +129,6 @@ def _grail(folder: Path, statements: list[Statement]) -> str:
         (folder / part).mkdir()
         moved = [tuple(f"{part}/{w}" if "/" in w else w for w in s) for s in statements]
         for name, own in (("train", moved[20:]), ("valid", moved[10:20]), ("test", moved[:10])):
-            if part == "inductive":
-                own = [s for s in own if s[1] != "has"]
             (folder / part / f"{name}.tsv").write_text("".join("\t".join(s) + "\n" for s in own))
     return str(folder)
 
@@ -183,6 +196,8 @@ SOURCES: dict[str, tuple[Source, str]] = {  # and the confidential relation ther
     "delimited": (_of(_tsv), "has"),
     "parquet": (_of(_parquet), "has"),
     "rdf": (_of(_rdf), "urn:has"),
+    "rdf labels": (_of(_turtle), "urn:has"),
+    "rdf nameless": (_of(_nameless), "urn:has"),
     "folder": (_of(_three_files), "has"),
     "grail": (_of(_grail), "has"),
     "sparql": (_sparql, "urn:has"),
@@ -193,8 +208,13 @@ SOURCES: dict[str, tuple[Source, str]] = {  # and the confidential relation ther
 }
 
 
+NAMED = ("rdf nameless", "grail")  # readers that decide something by any statement, and say so
+
+
 def test_every_reader_has_a_source() -> None:
-    assert {reader.name for reader in readers()} - {"builtin"} == SOURCES.keys()  # (builtin reads no data)
+    assert {reader.name for reader in readers()} - {"builtin"} == {
+        source.split()[0] for source in SOURCES
+    }  # (builtin reads no data)
 
 
 # --- the way, and what of it is public ----------------------------------------------------------------------------
@@ -311,6 +331,9 @@ def test_every_reader(source: str, unit: str, tmp_path: Path) -> None:
     mode = None if source in ("folder", "grail") else "random"
     people = range(PEOPLE) if source == "folder" else (7,)
     assert differing(tmp_path, source, "relation", unit, mode, people=people) == []
+    (tmp_path / "named").mkdir()
+    with SOURCES[source][0](tmp_path / "named", world()) as graph:
+        assert bool(graph.decided_from) == (source in NAMED)
 
 
 @pytest.mark.parametrize("unit", ["statement", "head"])

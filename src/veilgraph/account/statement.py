@@ -56,8 +56,8 @@ def statement(document: Mapping[str, Any]) -> str:
     asked = asked_about(unit) if int(document.get("version", 1)) > 1 else "a statement"
     return (
         f"Whether {who} in the graph changes the probability of any outcome of this training by a factor of at most "
-        f"{_up(odds, 2)} (ε = {_up(epsilon, 3)}), except with probability {delta:g} (δ). Someone who knows everything else in the "
-        f"graph and thinks {asked} as likely as not cannot become more than {_sure(epsilon)} % sure of it.{_reached(document)} "
+        f"{rounded_up(odds, 2)} (ε = {rounded_up(epsilon, 3)}), except with probability {delta:g} (δ). Someone who knows everything else "
+        f"in the graph and thinks {asked} as likely as not cannot become more than {_sure(epsilon)} % sure of it.{_reached(document)} "
         f"This holds for what is released here, and for everything that is computed from it and public facts. It does not cover "
         f"what unrestricted statements reveal, nor the names of entities and relations, which are public. It is about this "
         f"run alone: several runs on one graph add up{_forks(document)}.{_decided(document)}"
@@ -69,9 +69,7 @@ def _reached(document: Mapping[str, Any]) -> str:
     accuracy = document.get("attack_accuracy")
     if accuracy is None:
         return ""
-    return (
-        f" Guessing every time, they are right in at most {_up(100 * accuracy, 1)} % of cases (a coin: 50 %)."
-    )
+    return f" Guessing every time, they are right in at most {rounded_up(100 * accuracy, 1)} % of cases (a coin: 50 %)."
 
 
 def _forks(document: Mapping[str, Any]) -> str:
@@ -111,7 +109,7 @@ def _brief(event: Mapping[str, Any]) -> str:
     return f"{kind} {' '.join(numbers)}".strip()
 
 
-def _up(value: float, digits: int) -> str:
+def rounded_up(value: float, digits: int) -> str:
     """A number rounded up: a promise may be printed larger than it is, never smaller."""
     scale = 10**digits
     return f"{math.ceil(value * scale - 1e-9) / scale:,.{digits}f}"
@@ -120,5 +118,5 @@ def _up(value: float, digits: int) -> str:
 def _sure(epsilon: float) -> str:
     """How sure somebody can become who thought it as likely as not, in percent; with as many digits as tell it from 100."""
     chance = 100 / (1 + math.exp(-min(epsilon, 700)))
-    digits = next((n for n in range(1, 12) if float(_up(chance, n)) < 100), None)
-    return "100" if digits is None else _up(chance, digits)
+    digits = next((n for n in range(1, 12) if float(rounded_up(chance, n)) < 100), None)
+    return "100" if digits is None else rounded_up(chance, digits)

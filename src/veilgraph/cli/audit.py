@@ -64,6 +64,7 @@ def exit_code(result: dict[str, Any]) -> int:
 
 def show(result: dict[str, Any]) -> None:
     """For people."""
+    from veilgraph.account.statement import rounded_up
     from veilgraph.cli.terminal import facts, out
 
     parts = {k: result.pop(k) for k in ("steps", "counts") if result.get(k) is not None}
@@ -80,16 +81,17 @@ def show(result: dict[str, Any]) -> None:
     elif result["verdict"] == "inconclusive":
         words = (
             f"This audit could have refuted no claim above ε = {result['power']:.2f}, whatever was wrong, and the claim is "
-            f"{result['epsilon_claimed']:.2f}: it says nothing. Take more --canaries, or --steps."
+            f"{rounded_up(result['epsilon_claimed'], 2)}: it says nothing. Take more --canaries, or --steps."
         )
     elif result["verdict"] == "violated":
         words = (
             f"With 95 % confidence ε is at least {result['epsilon_lower_bound']:.2f}: the claim of "
-            f"{result['epsilon_claimed']:.2f} does not hold. Do not publish these vectors."
+            f"{rounded_up(result['epsilon_claimed'], 2)} does not hold. Do not publish these vectors."
         )
     else:
         words = (
             f"The canaries refute nothing above ε = {result['epsilon_lower_bound']:.2f} (they could have refuted {result['power']:.2f}); "
-            f"the claim is {result['epsilon_claimed']:.2f}. An audit can refute a claim, never prove it: the proof is the certificate."
+            f"the claim is {rounded_up(result['epsilon_claimed'], 2)}. "
+            "An audit can refute a claim, never prove it: the proof is the certificate."
         )
     out.print(words, markup=False)

@@ -44,6 +44,7 @@ def _between(found: dict[str, Any], key: str, interval: str) -> str:
 
 def show(result: dict[str, Any]) -> None:
     """For people."""
+    from veilgraph.account.statement import rounded_up
     from veilgraph.cli.terminal import facts, out, table
 
     table(
@@ -90,7 +91,8 @@ def show(result: dict[str, Any]) -> None:
     audited = result["audit"]
     facts(
         {
-            "audit": f"{audited['verdict']}: ε at least {audited['epsilon_lower_bound']:.2f}, claimed {audited['epsilon_claimed']:.2f}",
+            "audit": f"{audited['verdict']}: ε at least {audited['epsilon_lower_bound']:.2f}, "
+            f"claimed {rounded_up(audited['epsilon_claimed'], 2)}",
             "private run": result["private_run"],
             "report": result["report"],
         }

@@ -30,8 +30,9 @@ def run(options: argparse.Namespace) -> dict[str, Any]:
 
 def show(result: dict[str, Any]) -> None:
     """For people."""
+    from veilgraph.account.statement import rounded_up
     from veilgraph.cli.terminal import facts
 
     epsilon = result["epsilon"]
-    spent = "nothing is promised" if epsilon is None else f"{epsilon:.3f}, as before"
+    spent = "nothing is promised" if epsilon is None else f"{rounded_up(epsilon, 3)}, as before"
     facts({"entities added": result["added"], "ε": spent}, f"run {result['run']}")

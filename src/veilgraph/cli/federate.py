@@ -301,6 +301,7 @@ def finish(result: dict[str, Any]) -> None:
 
 def show(result: dict[str, Any]) -> None:
     """For people."""
+    from veilgraph.account.statement import rounded_up
     from veilgraph.cli.terminal import facts, note, table
 
     clients = result.get("clients")
@@ -324,7 +325,7 @@ def show(result: dict[str, Any]) -> None:
         (
             one["name"],
             *(_mrr(one["protocols"], p) for p in ("shared", "fede")),
-            one["epsilon"],
+            one["epsilon"] if one["epsilon"] is None else rounded_up(one["epsilon"], 4),
             one["guarantee"],
         )
         for one in clients

@@ -11,7 +11,16 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from veilgraph.account.statement import rounded_up
 from veilgraph.cli.shown import visible
+
+PROMISED = (
+    "epsilon",
+    "epsilon_claimed",
+    "epsilon_by_rdp",
+    "attack_accuracy",
+    "mu",
+)  # shown larger, never smaller
 
 
 class _Console(Console):
@@ -50,6 +59,8 @@ def facts(pairs: dict[str, Any], title: str | None = None) -> None:
         out.print(title, style="bold", markup=False)
     width = max((len(name) for name in pairs), default=0)
     for name, value in pairs.items():
+        if name in PROMISED and isinstance(value, float):
+            value = rounded_up(value, 4)
         out.print(f"  {name:<{width}}  {_text(value)}", markup=False)
 
 
@@ -80,7 +91,7 @@ class TrainingProgress:
         self.told, self.ended = now, last
         of = "" if progress.judged == "all statements" else f" of {progress.judged}"
         mrr = f" · validation MRR{of} {progress.mrr:.4f}" if progress.mrr is not None else ""
-        spent = f" · ε {progress.epsilon:.3g}" if progress.epsilon is not None else ""
+        spent = f" · ε {rounded_up(progress.epsilon, 3)}" if progress.epsilon is not None else ""
         loss = f" · loss {progress.loss:.4f}" if progress.loss is not None else ""
         part = f"epoch {progress.epoch}/{progress.epochs}" if loss or progress.epochs > 1 else "private steps"
         line = (

@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 
 from veilgraph.errors import ConfigError, InputError, UsageError
-from veilgraph.load.graph import DECIDED_FROM, HELD_OUT, Graph
+from veilgraph.load.graph import BLANK_NODES, DECIDED_FROM, HELD_OUT, Graph
 from veilgraph.load.vocabulary import Vocabulary
 from veilgraph.rng import Streams, uniform
 
@@ -75,6 +75,8 @@ def part_of(graph: Graph, splits: dict[str, np.ndarray], entities: np.ndarray) -
         ]
         kept[name] = np.stack(columns, 1).astype(np.int32)
     extra: dict[str, object] = {DECIDED_FROM: [*graph.decided_from, DIVIDED]}
+    if BLANK_NODES in graph.extra:
+        extra[BLANK_NODES] = graph.extra[BLANK_NODES]
     if HELD_OUT in graph.extra:
         extra[HELD_OUT] = np.flatnonzero(graph.held_out[entities]).tolist()
     return Graph(

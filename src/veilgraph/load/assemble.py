@@ -44,7 +44,10 @@ def assemble(parts: Parts, source: str) -> Graph:
         extra[HELD_OUT] = np.unique(
             np.concatenate([splits[name][:, [0, 2]].ravel() for name in parts.apart])
         ).tolist()
-    return Graph(entities, relations, splits, texts, source, extra)
+    graph = Graph(entities, relations, splits, texts, source, extra)
+    for what in parts.decided:
+        graph = graph.decided(what)
+    return graph
 
 
 def _vocabulary(columns: Iterable[pl.Series], kind: str) -> tuple[Vocabulary, np.ndarray]:

@@ -20,6 +20,9 @@ DECIDED_FROM = (
     "decided_from"  # in ``extra``: what was decided by looking at statements that were not marked yet
 )
 DECIDED_UNDER = "decided_under"  # in ``extra``: the same under marks, each with a digest of what was open
+BLANK_NODES = (
+    "blank_nodes"  # in ``extra``: whether those of an RDF source have its "labels" or are "numbered"
+)
 HELD_OUT = "held_out"  # in ``extra``: entities that a split keeps from training, which is public
 
 

@@ -13,11 +13,12 @@ from typing import Any
 
 import numpy as np
 
-from veilgraph.errors import ConfigError, InputError, UnknownNameError, UsageError
+from veilgraph.errors import ConfigError, UnknownNameError, UsageError
 from veilgraph.files import read_yaml
 from veilgraph.load import Graph, load
 from veilgraph.load.marks import Marker, Marks
 from veilgraph.mark.query import statements_of
+from veilgraph.mark.statements import keys_of
 from veilgraph.mark.units import unit_of
 from veilgraph.rng import check_seed, uniform
 
@@ -71,13 +72,13 @@ def mark(
     for name in types:
         how, mask = _by_type(graph, statements_all, name)
         found.append(({"type": name, "by": how}, mask))
-        if how.startswith("relation "):
+        if how.startswith("relation"):
             decided.append(
                 f"which statements are confidential: the rule «type: {name}» reads statements of {how}"
             )
     if statements is not None:
         where = "given in memory" if isinstance(statements, np.ndarray) else str(statements)
-        found.append(({"statements": where}, _by_statements(graph, statements_all, statements)))
+        found.append(({"statements": where}, _by_keys(graph, statements_all, keys_of(graph, statements))))
     if query is not None:
         found.append(({"query": query}, _by_keys(graph, statements_all, statements_of(graph, query))))
         decided.append("which statements are confidential: the rule «query» reads any statement")
@@ -144,10 +145,8 @@ def mark_by_rules(
                 f"rule {dict(rule)!r} says {kind} and {', '.join(more)}: a rule is of one kind, and what any rule names is confidential. "
                 "Write them as two rules, each with a dash of its own."
             )
-        if kind == "relation":
-            given["relations"].append(str(rule[kind]))
-        elif kind == "type":
-            given["types"].append(str(rule[kind]))
+        if kind in ("relation", "type"):
+            given[f"{kind}s"].append(_one_name(rule, kind))
         elif kind in ("statements", "query", "random_share", "everything") and kind not in given:
             given |= {key: rule[key] for key in (kind, "seed") if key in rule}
         else:
@@ -186,8 +185,21 @@ def absent_relations(graph: Graph, rules: str | Path | Mapping[str, Any]) -> lis
     if allowed == "refused":
         return []
     names, rules_ = list(graph.relations), document.get("rules") or []
-    asked = [str(rule["relation"]) for rule in rules_ if isinstance(rule, Mapping) and "relation" in rule]
+    asked = [
+        _one_name(rule, "relation") for rule in rules_ if isinstance(rule, Mapping) and "relation" in rule
+    ]
     return [pattern for pattern in asked if pattern not in names and not fnmatch.filter(names, pattern)]
+
+
+def _one_name(rule: Mapping[str, Any], kind: str) -> str:
+    """What a rule is about, which is one name: a list would be a pattern that meets nothing."""
+    value = rule[kind]
+    if not isinstance(value, str) or not value:
+        raise ConfigError(
+            f"rule {dict(rule)!r} must name one {kind}, as text{' (a name or a glob)' if kind == 'relation' else ''}; found {value!r}. "
+            f"Write one rule for each {kind}, on a line of its own with a dash before it; numbers stand in quotation marks."
+        )
+    return value
 
 
 def _document(rules: str | Path | Mapping[str, Any]) -> Mapping[str, Any]:
@@ -206,15 +218,14 @@ def matching(graph: Graph, patterns: Sequence[str]) -> list[int]:
 
 
 def _by_type(graph: Graph, statements: np.ndarray, name: str) -> tuple[str, np.ndarray]:
-    """Statements with an entity of this type on either side: by a type relation, else by the name before a slash."""
+    """Statements with an entity of this type on either side: by every type relation there is, else by the name before a slash."""
     secret = np.zeros(len(graph.entities), bool)
-    relation = next((r for r in TYPE_RELATIONS if r in graph.relations), None)
-    if relation is not None and name in graph.entities:
-        kind = (statements[:, 1] == graph.relations.id(relation)) & (
-            statements[:, 2] == graph.entities.id(name)
-        )
+    told = [relation for relation in TYPE_RELATIONS if relation in graph.relations]
+    if told and name in graph.entities:
+        kind = np.isin(statements[:, 1], [graph.relations.id(relation) for relation in told])
+        kind &= statements[:, 2] == graph.entities.id(name)
         secret[statements[kind, 0]] = True
-        how = f"relation {relation}"
+        how = f"relation{'s' if len(told) > 1 else ''} {', '.join(told)}"
     else:
         secret[[i for i, entity in enumerate(graph.entities) if entity.startswith(f"{name}/")]] = True
         how = f"names that begin with {name}/"
@@ -222,24 +233,6 @@ def _by_type(graph: Graph, statements: np.ndarray, name: str) -> tuple[str, np.n
         types = {entity.split("/")[0] for entity in graph.entities if "/" in entity}
         raise UnknownNameError("entity type", name, types)
     return how, secret[statements[:, 0]] | secret[statements[:, 2]]
-
-
-def _by_statements(graph: Graph, statements: np.ndarray, source: str | Path | np.ndarray) -> np.ndarray:
-    if isinstance(source, np.ndarray):
-        return _by_keys(graph, statements, graph.keys(source.reshape(-1, 3)))
-    named = load(source)
-    entity, relation = graph.entities.places(named.entities), graph.relations.places(named.relations)
-    wanted = named.triples
-    translated = np.column_stack([entity[wanted[:, 0]], relation[wanted[:, 1]], entity[wanted[:, 2]]])
-    known = (translated >= 0).all(1)
-    mask = _by_keys(graph, statements, graph.keys(translated[known]))
-    missing = len(np.unique(wanted, axis=0)) - len(np.unique(graph.keys(statements[mask])))
-    if missing:
-        raise InputError(
-            f"{source} names {missing:,} statements that are not in the graph. A confidential statement that is not "
-            "found would stay unprotected: check the file against the graph's names."
-        )
-    return mask
 
 
 def _by_keys(graph: Graph, statements: np.ndarray, keys: np.ndarray) -> np.ndarray:

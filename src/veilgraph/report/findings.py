@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from veilgraph.account.statement import rounded_up
 from veilgraph.attack import audit
 from veilgraph.attack.membership.decide import USUAL, membership
 from veilgraph.errors import InputError, UsageError
@@ -79,7 +80,7 @@ def _names(runs: Sequence[Run]) -> list[str]:
     names: list[str] = []
     for run in runs:
         kind = (
-            f"ε = {run.epsilon:.3g}"
+            f"ε = {rounded_up(run.epsilon, 3)}"
             if run.epsilon
             else {"dp": "confidential dropped"}.get(run.guarantee, run.guarantee)
         )

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from veilgraph import folders
+from veilgraph.account.statement import rounded_up
 from veilgraph.classify import folder as labels
 from veilgraph.errors import InputError, VeilError
 from veilgraph.files import is_left, read_lines, read_tensors
@@ -163,7 +164,9 @@ def _run(path: Path) -> list[Finding]:
         remedy = "put the files back from a copy, or train again"
         found += [Finding(f"{CERTIFICATE}: {reason}", bad=True, remedy=remedy) for reason in told["reasons"]]
         if told["valid"]:
-            promised = "nothing is promised" if told["epsilon"] is None else f"ε = {told['epsilon']:.4g}"
+            promised = (
+                "nothing is promised" if told["epsilon"] is None else f"ε = {rounded_up(told['epsilon'], 3)}"
+            )
             found.append(
                 Finding(f"finished and certified: {promised}, and every file is the one that was certified")
             )

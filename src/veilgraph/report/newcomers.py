@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from veilgraph.account.statement import rounded_up
 from veilgraph.load import Graph
 from veilgraph.load.graph import HELD_OUT
 from veilgraph.rank.metrics import harmonic, summarise
@@ -72,7 +73,7 @@ def introduce(
 def section(found: dict[str, Any], run: Run) -> Section:
     """The findings as a part of a report."""
     kind, example = found["kind"].rstrip("/"), found["example"]
-    promised = f"ε = {run.epsilon:.3g}" if run.epsilon is not None else "no privacy"
+    promised = f"ε = {rounded_up(run.epsilon, 3)}" if run.epsilon is not None else "no privacy"
     rows = [
         (name, m["facts"], m["mrr"], m["hits@3"], m["chance"], f"{m['mrr'] / m['chance']:.0f} ×")
         for name, m in found["relations"].items()

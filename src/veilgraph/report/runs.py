@@ -8,9 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from veilgraph.account.statement import spending
+from veilgraph.account.statement import rounded_up, spending
 from veilgraph.errors import ConfigError
 from veilgraph.files import write_text
+from veilgraph.layout import PRIVATE, REPORT_PAGE, REPORT_TEXT
 from veilgraph.load import Graph
 from veilgraph.mark import may_be_confidential, summarise
 from veilgraph.pictures import bars, lines, scatter
@@ -50,11 +51,12 @@ def report(
         raise ConfigError(f"a report is html or md, found {format!r}.")
     found = find(runs, graph=graph, canaries=canaries, note=note)
     first = next(iter(found.runs.values()))
-    return write(found, Path(out) if out is not None else first.folder / f"report.{format}", format)
+    usual = first.folder / (REPORT_TEXT if format == "md" else REPORT_PAGE)
+    return write(found, Path(out) if out is not None else usual, format)
 
 
 def write(found: Findings, path: Path, format: str = "html", more: Sequence[Section] = ()) -> Path:
-    """Write findings down."""
+    """Write findings down, for the curator alone to read, wherever that is."""
     sections = [
         _promise(found.run),
         _short(found),
@@ -69,17 +71,17 @@ def write(found: Findings, path: Path, format: str = "html", more: Sequence[Sect
     lead, footer = found.run.certificate["statement"], f"Written about {', '.join(found.runs)}."
     if format == "md":
         body = "\n".join(section.as_markdown() for section in sections)
-        write_text(path, f"# {TITLE}\n\n{lead}\n\n> {WARNING}\n\n{body}\n{footer}\n")
+        write_text(path, f"# {TITLE}\n\n{lead}\n\n> {WARNING}\n\n{body}\n{footer}\n", mode=PRIVATE)
     else:
         parts = [(section.title, section.as_html()) for section in sections]
-        write_text(path, page(TITLE, lead, WARNING, parts, footer))
+        write_text(path, page(TITLE, lead, WARNING, parts, footer), mode=PRIVATE)
     return path
 
 
 def _promise(run: Run) -> Section:
     document = run.certificate
     row = (
-        "∞" if document["epsilon"] is None else document["epsilon"],
+        "∞" if document["epsilon"] is None else rounded_up(document["epsilon"], 3),
         f"{document['delta']:g}",
         document["accountant"],
         document["unit"],
@@ -166,7 +168,7 @@ def _audit_words(audited: dict[str, Any]) -> str:
         f"Audit: {count} canaries (made-up statements about entities nobody else speaks of), each in by fair coins, "
         f"{'step by step' if audited['mechanism_level'] == 'steps' else 'in one more training'}. "
         f"The best guess who was in refutes every ε below {audited['epsilon_lower_bound']:.2f}; claimed is "
-        f"{'∞' if claimed is None else f'{claimed:.2f}'}: {audited['verdict']}. So many canaries could refute no ε above "
+        f"{'∞' if claimed is None else rounded_up(claimed, 3)}: {audited['verdict']}. So many canaries could refute no ε above "
         f"{audited['power']:.1f}, and a bound near 0 says that nothing was found, not that nothing is there."
     )
 

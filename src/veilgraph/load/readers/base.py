@@ -58,6 +58,9 @@ class Parts:
     descriptions: Mapping[str, str] | None = None
     extra: Mapping[str, Any] = field(default_factory=dict)
     apart: tuple[str, ...] = ()  # splits about entities that training is not to know
+    decided: tuple[
+        str, ...
+    ] = ()  # what reading decided by looking at any statement: a promise takes it to be public
 
 
 class Reader(ABC):

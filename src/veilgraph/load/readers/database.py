@@ -78,8 +78,9 @@ def materialise(source: str, shown: str, mapping: Path, options: ReadOptions, na
         except (Exception, SystemExit) as error:  # (it raises bare exceptions, and leaves)
             raise ReadError(mapping, f"cannot be carried out: {_first_line(error)}") from None
     text = "".join(f"{line} .\n" for line in lines)
-    parts = parse(io.BytesIO(text.encode()), "application/n-triples", shown, options, names)
-    parts.extra = {"mapping": mapping.stem, "left_out": list(fitted.left_out)}
+    kept = "_:" in text  # (labels that the mapping's templates make)
+    parts = parse(io.BytesIO(text.encode()), "application/n-triples", shown, options, names, labels=kept)
+    parts.extra = {**parts.extra, "mapping": mapping.stem, "left_out": list(fitted.left_out)}
     return parts
 
 

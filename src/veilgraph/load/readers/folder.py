@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 
 from veilgraph.errors import ReadError
 from veilgraph.load.descriptions import read_descriptions
 from veilgraph.load.frames import pl
+from veilgraph.load.graph import BLANK_NODES
 from veilgraph.load.readers import delimited, parquet
 from veilgraph.load.readers.base import Names, Parts, Reader, ReadOptions
 from veilgraph.load.readers.rdf import MEDIA_TYPES, read_file
@@ -21,6 +23,7 @@ SPLIT_NAMES = {
 }
 TEXT_NAMES = ("descriptions", "definitions", "entity_descriptions")
 GRAIL = ("transductive", "inductive")
+HELD = "who is held out: everybody whom any statement of the second graph (test, known) speaks of"
 
 
 class FolderReader(Reader):
@@ -45,7 +48,8 @@ class FolderReader(Reader):
         texts = _descriptions(Path(source))
         for part in parts.values():
             texts = {**(part.descriptions or {}), **texts}
-        return Parts(splits, texts or None)
+        extra, decided = _told(parts.values())
+        return Parts(splits, texts or None, extra, decided=decided)
 
 
 class GrailReader(Reader):
@@ -64,16 +68,17 @@ class GrailReader(Reader):
     def read(self, source: str, options: ReadOptions, names: Names) -> Parts:
         first, second = (
             {
-                split: _read_file(path, f"{part}-{split}", options, names).splits["train"]
+                split: _read_file(path, f"{part}-{split}", options, names)
                 for split, path in split_files(Path(source) / part).items()
             }
             for part in GRAIL
         )
-        splits = {name: frame for name, frame in first.items() if name != "test"}
-        known = pl.concat([frame for name, frame in second.items() if name != "test"])
-        return Parts(
-            {**splits, "test": second.get("test", known.clear()), "known": known}, apart=("test", "known")
-        )
+        splits = {name: one.splits["train"] for name, one in first.items() if name != "test"}
+        known = pl.concat([one.splits["train"] for name, one in second.items() if name != "test"])
+        test = second["test"].splits["train"] if "test" in second else known.clear()
+        extra, decided = _told([*first.values(), *second.values()])
+        found = {**splits, "test": test, "known": known}
+        return Parts(found, None, extra, apart=("test", "known"), decided=(HELD, *decided))
 
 
 def split_files(folder: Path) -> dict[str, Path]:
@@ -100,6 +105,14 @@ def _read_file(path: Path, split: str, options: ReadOptions, names: Names) -> Pa
         return read_file(str(path), options, names, scope=f"{split}-")
     module = parquet if ending in parquet.ParquetReader.endings else delimited
     return Parts({"train": module.read_frame(str(path), options, names)})
+
+
+def _told(parts: Iterable[Parts]) -> tuple[dict[str, str], tuple[str, ...]]:
+    """What reading the files said of blank nodes, and what it decided, together."""
+    files = list(parts)
+    said = {str(one.extra[BLANK_NODES]) for one in files if BLANK_NODES in one.extra}
+    decided = tuple(dict.fromkeys(line for one in files for line in one.decided))
+    return ({BLANK_NODES: max(said)} if said else {}), decided  # («numbered» where any file is)
 
 
 def _descriptions(folder: Path) -> dict[str, str]:

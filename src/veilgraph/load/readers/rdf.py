@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import re
 import zlib
 from collections.abc import Iterable
@@ -12,6 +13,7 @@ from veilgraph.errors import ReadError
 from veilgraph.limits import beyond, limit, opened
 from veilgraph.load.frames import pl
 from veilgraph.load.readers.base import Names, Parts, Reader, ReadOptions, regular_file
+from veilgraph.load.readers.blank_nodes import NUMBERED, OF_LABELS, Labelled, Naming, mentioned
 
 MEDIA_TYPES = {
     ".nt": "application/n-triples",
@@ -34,6 +36,7 @@ DESCRIBING = (
     "http://purl.org/dc/terms/description",
 )
 BLOCK = 200_000
+BUFFER = 1 << 16
 
 
 class RdfReader(Reader):
@@ -54,33 +57,54 @@ def read_file(source: str, options: ReadOptions, names: Names, scope: str = "") 
     ending = Path(source.removesuffix(".gz")).suffix.lower()
     if MEDIA_TYPES[ending] == XML:
         refuse_entities(path, source)
+    labels = False
+    if MEDIA_TYPES[ending] in OF_LABELS:
+        labels = _mentioned(path, source)
     with opened(path) as file:
-        return parse(file, MEDIA_TYPES[ending], source, options, names, scope)
+        return parse(file, MEDIA_TYPES[ending], source, options, names, scope, labels=labels)
+
+
+def _mentioned(path: Path, source: str) -> bool:
+    try:
+        with opened(path) as file:
+            return mentioned(file)
+    except (OSError, EOFError, ValueError, zlib.error) as error:
+        raise ReadError(source, f"cannot be read: {error}") from None
 
 
 def parse(
-    file: BinaryIO, media_type: str, source: str, options: ReadOptions, names: Names, scope: str = ""
+    file: BinaryIO,
+    media_type: str,
+    source: str,
+    options: ReadOptions,
+    names: Names,
+    scope: str = "",
+    *,
+    labels: bool = False,
 ) -> Parts:
     """Statements and descriptions of one RDF stream.
 
-    Blank nodes are renamed in order of appearance (``scope`` keeps those of several files apart), because the parser
-    gives nameless ones a random name at every reading.
+    With ``labels`` blank nodes are called what the source calls them (``scope`` keeps those of several files apart). Those without
+    a label are numbered in order of appearance, because the parser gives them a random name at every reading: ``decided`` says so.
     """
     import pyoxigraph
 
     frames: list[pl.DataFrame] = []
     descriptions: dict[str, tuple[int, str]] = {}
     block: list[tuple[str, str, str]] = []
-    blanks: dict[str, str] = {}
-
-    def name(term: Any) -> str:
-        if isinstance(term, pyoxigraph.BlankNode):
-            return blanks.setdefault(term.value, f"_:{scope}b{len(blanks)}")
-        return str(term.value) if isinstance(term, pyoxigraph.NamedNode) else str(term)
+    own = Labelled(file, media_type) if labels else None
+    naming = Naming(file if own is None else own, scope)
+    stream = file if own is None else io.BufferedReader(own, BUFFER)
+    name = naming.name
 
     try:
         statement: Any
-        for statement in pyoxigraph.parse(file, media_type, base_iri="urn:veilgraph:"):
+        for statement in pyoxigraph.parse(stream, media_type, base_iri="urn:veilgraph:"):
+            relation = name(statement.predicate)
+            if relation.startswith("_:"):
+                raise ReadError(
+                    source, f"has the blank node {relation} for a relation; relations have addresses."
+                )
             literal = isinstance(statement.object, pyoxigraph.Literal)
             if literal and statement.predicate.value in DESCRIBING:
                 rank, subject = _foreign(statement.object.language, options.language), name(statement.subject)
@@ -89,7 +113,7 @@ def parse(
                 continue
             if literal and options.literals == "drop":
                 continue
-            block.append((name(statement.subject), statement.predicate.value, name(statement.object)))
+            block.append((name(statement.subject), relation, name(statement.object)))
             if len(block) == BLOCK:
                 frames.append(_frame(block, names))
                 block.clear()
@@ -105,7 +129,9 @@ def parse(
             source,
             "holds no statement between two resources. If its facts are literals, use --literals entity.",
         )
-    return Parts({"train": frame}, {subject: text for subject, (_, text) in descriptions.items()} or None)
+    texts = {subject: text for subject, (_, text) in descriptions.items()}
+    decided = (NUMBERED,) if naming.numbered else ()
+    return Parts({"train": frame}, texts or None, naming.said, decided=decided)
 
 
 def refuse_entities(path: Path, source: str) -> None:
