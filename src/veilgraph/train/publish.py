@@ -32,6 +32,7 @@ from veilgraph.load.store import write_graph
 from veilgraph.mark.rules import unrestricted
 from veilgraph.release.belief import Believed
 from veilgraph.run.facts import unbound
+from veilgraph.run.run import Run
 from veilgraph.train.answers import worth
 from veilgraph.train.begin import Explain, begin
 from veilgraph.train.loop import Listener
@@ -71,24 +72,27 @@ def release(
             "nothing is marked as confidential, so there is nothing to protect. Say what is: veil mark GRAPH --relation …"
         )
     with tempfile.TemporaryDirectory(dir=target.resolve().parent, prefix=".release-") as place:
-        run = begin(
-            found, out=Path(place) / "run", epsilon=epsilon, mechanism=RESPOND, explain=explain, **settings
-        )
-        answers = weighed(run, run.graph(), listener)
-        believed = answers.believed()
-        public = _published(unrestricted(found), believed)
-        with made(target, mode=OPEN) as draft:
-            shutil.copyfile(run.folder / LEDGER, draft / LEDGER)
-            shutil.copyfile(run.folder / CONFIG, draft / RELEASED)
-            write_graph(public, draft)
-            _write_statements(public, believed, draft, formats)
-            for path in draft.iterdir():
-                path.chmod(0o644)
-            write_json(draft / CERTIFICATE, _build(draft), mode=0o644)
+        given = {"epsilon": epsilon, "mechanism": RESPOND, **settings}
+        run = begin(found, out=Path(place) / "run", explain=explain, **given)
+        believed = weighed(run, run.graph(), listener).believed()
+        _write(target, run, unrestricted(found), believed, formats)
     return summary(target) | {
         "released": len(believed.statements),
         "expected_true": float(believed.probability.sum()),
     }
+
+
+def _write(target: Path, run: Run, known: Graph, believed: Believed, formats: tuple[str, ...]) -> None:
+    """The folder, which appears whole."""
+    public = _published(known, believed)
+    with made(target, mode=OPEN) as draft:
+        shutil.copyfile(run.folder / LEDGER, draft / LEDGER)
+        shutil.copyfile(run.folder / CONFIG, draft / RELEASED)
+        write_graph(public, draft)
+        _write_statements(public, believed, draft, formats)
+        for path in draft.iterdir():
+            path.chmod(0o644)
+        write_json(draft / CERTIFICATE, _build(draft), mode=0o644)
 
 
 def summary(folder: str | Path) -> dict[str, Any]:

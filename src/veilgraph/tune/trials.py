@@ -190,7 +190,7 @@ def _plan(graph: Graph, base: TrainConfig, ledger: Ledger, mean: float) -> dict[
     """
     public = unrestricted(graph)
     base = base.with_values(threads=machine.prepare(base.threads))
-    count = counted_units(graph, base, ledger)
+    count = counted_units(graph, base, ledger, NUMBER)
     config, _ = settled_defaults(graph, public, base, count)
     space: dict[str, Any] = {}
     if len(public.train):

@@ -40,8 +40,8 @@ MUTANTS = [
     Mutant(
         "large tables: no empty cell passes",
         ROOM,
-        "int(coins.binomial(total, LARGE_CHANCE))",
-        "0 * int(coins.binomial(total, LARGE_CHANCE))",
+        "int(coins.binomial(total, chance))",
+        "0 * int(coins.binomial(total, chance))",
         f"{COUNTS}::test_drawing_only_what_exceeds_equals_drawing_all",
     ),
     Mutant(

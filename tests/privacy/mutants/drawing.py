@@ -216,7 +216,7 @@ MUTANTS = [
     Mutant(
         "whether the number of units was paid for is not looked at",
         PROMISE,
-        "        if gaussian(NUMBER.multiplier) not in events:\n",
+        "        if self.number.event not in events:\n",
         "        if False:\n",
         f"{LEDGER}::test_a_charge_cannot_be_left_out_and_certified_again",
     ),

@@ -119,6 +119,6 @@ MUTANTS = [
         "release/counts.py",
         "return (math.floor(value / step) + 0.5) * step",
         "return value",
-        "privacy/test_marginals.py::test_a_threshold_lies_between_two_numbers",
+        "release/test_counts.py::test_a_threshold_lies_between_two_numbers",
     ),
 ]

@@ -8,6 +8,7 @@ import numpy as np
 
 from veilgraph.account.events import non_private
 from veilgraph.account.ledger import Ledger
+from veilgraph.account.prices import Asked, Tallies
 from veilgraph.account.promise import SEEDED, Promise
 from veilgraph.config import TrainConfig
 from veilgraph.load.graph import Graph
@@ -54,8 +55,10 @@ def promise_of(graph: Graph, config: TrainConfig, count: float) -> Promise:
     return Promise.of(config.as_dict(), {"units": round(count, 1), **sizes_of(graph)})
 
 
-def counted_units(graph: Graph, config: TrainConfig, ledger: Ledger) -> float:
-    """How many units there are, about.
+def counted_units(
+    graph: Graph, config: TrainConfig, ledger: Ledger, asked: Asked | Tallies | None = None
+) -> float:
+    """How many units there are, about; asked for as the promise of the settings asks, if nothing else is said.
 
     Reads confidential data: the number of units. Releases: that number with Gaussian noise, charged before it is drawn.
     """
@@ -63,9 +66,8 @@ def counted_units(graph: Graph, config: TrainConfig, ledger: Ledger) -> float:
         ledger.charge(non_private(SEEDED), "insecure noise")
     meter = Meter(ledger, source(secure=config.secure_noise, insecure_seed=config.insecure_noise_seed))
     exact = np.array([len(np.unique(units(graph)))])
-    rough, _ = settled_defaults(
-        graph, unrestricted(graph), config, FEWEST
-    )  # (which releases there are does not depend on the number)
-    asked = promise_of(graph, rough, FEWEST).number
+    if asked is None:  # (which releases there are does not depend on the number)
+        rough, _ = settled_defaults(graph, unrestricted(graph), config, FEWEST)
+        asked = promise_of(graph, rough, FEWEST).number
     noisy = meter.release(exact, asked, "noisy number of confidential units")
     return max(FEWEST, float(noisy[0]))
