@@ -112,7 +112,7 @@ def tune(
         "model": base.model,
         "trials": sum(t.state.is_finished() for t in study.trials),
         "mrr": study.best_value,
-        "settings": study.best_params,
+        "settings": {**study.best_params, "tuned_on": found_on},
         "best": str(folder / "best.yaml"),
     }
 
