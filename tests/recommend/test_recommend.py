@@ -24,6 +24,13 @@ from veilgraph.train import train
 USERS, ITEMS = 80, 60
 
 
+def items_of(run: Run) -> str:
+    """The public list of all items, in a file."""
+    file = run.folder.parent / "items.txt"
+    file.write_text("".join(f"item/{i:02d}\n" for i in range(ITEMS)), encoding="utf-8")
+    return str(file)
+
+
 def shop(rng: np.random.Generator) -> Graph:
     """Two kinds of people, each with its own half of the items; a kind is an attribute."""
     kind = rng.integers(2, size=USERS)
@@ -131,7 +138,7 @@ def test_lists_learn_from_people_who_told(run: Run) -> None:
     assert len(found["lists"]) == USERS
     assert all(len(set(items)) == 5 for items in found["lists"].values())
     assert found["epsilon"] is None
-    words, terms = "exponential:budget=3", {"top": 5, "repeat": True, "listed": "item/"}
+    words, terms = "exponential:budget=3", {"top": 5, "repeat": True, "listed": items_of(run)}
     assert sanitised(run, words, **terms)["epsilon"] == 3
     assert sanitised(run, words, **terms, seed=1)["epsilon"] is None
 
@@ -150,13 +157,30 @@ def test_an_item_that_one_person_has_does_not_vanish_with_him(run: Run) -> None:
     owner = np.array([[int(graph.entities.id("user/05")), 1, only]], np.int32)
     with_him = graph.with_splits({**graph.splits, "train": np.concatenate([train_, owner])})
     without = graph.with_splits({**graph.splits, "train": train_})
-    for listed, same in ((None, False), ("item/", True)):
+    for listed, same in ((None, False), (items_of(run), True)):
         items = [Shelf.of(run, one, listed=listed).items.tolist() for one in (with_him, without)]
         assert (items[0] == items[1]) is same
-    shelf = Shelf.of(run, graph, listed="item/")
+    shelf = Shelf.of(run, graph, listed=items_of(run))
     assert len(shelf.items) == ITEMS
     assert "took" in decided_from(shelf, sanitisers("exponential"), None)[0]
     assert decided_from(shelf, sanitisers("random"), None) == []
+
+
+def test_how_names_begin_is_no_public_list(tmp_path: Path) -> None:
+    """The names of a file of interactions are what somebody took: an item of one person goes when that person leaves it."""
+    from veilgraph.recommend import Shelf
+
+    rows = [(f"u{u}", f"i{(3 * u + i) % 12:02d}") for u in range(12) for i in range(4)]
+    items = []
+    for name, own in (("with", [*rows, ("u7", "rare")]), ("without", rows)):
+        file = tmp_path / f"{name}.csv"
+        file.write_text("user,item\n" + "".join(f"{u},{i}\n" for u, i in own), encoding="utf-8")
+        run = train(f"interactions:{file}", out=tmp_path / name, model="distmult", epochs=1, threads=1)
+        items.append(Shelf.of(run, run.graph(), listed="item/").items.tolist())
+        with pytest.raises(PrivacyError, match=r"--catalogue items\.txt"):
+            sanitised(run, "exponential:budget=1", top=3, repeat=True, listed="item/")
+        assert sanitised(run, "random:keep=1", top=3, repeat=True, listed="item/")["epsilon"] is None
+    assert len(items[0]) == len(items[1]) + 1
 
 
 def test_a_catalogue_is_a_file_or_how_names_begin(run: Run, tmp_path: Path) -> None:
