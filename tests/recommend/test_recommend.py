@@ -289,3 +289,32 @@ def test_the_best_of_many_columns_equal_a_sort() -> None:
         for top in (1, 10):
             wanted = np.argsort(-scores, axis=1, kind="stable")[:, :top]
             np.testing.assert_array_equal(best_columns(scores, top), wanted)
+
+
+def test_lists_that_are_judged_or_attacked_are_those_that_are_shown(tmp_path: Path) -> None:
+    """Made from unrestricted histories where a run promises something; what is right is what somebody took later, marked or not."""
+    from veilgraph.attack.attribute.inference import scene
+    from veilgraph.recommend.shelf import Shelf
+
+    graph = split(shop(np.random.default_rng(4)), valid=0.1, test=0.2, mode="latest")
+    hidden = mark(graph, random_share=0.6, seed=1)
+    is_ = mark(graph, relations=["is"])
+    keys = np.concatenate(
+        [a[graph.with_marks(m).secret(s)] for m in (hidden, is_) for s, a in graph.splits.items()]
+    )
+    marked = graph.with_marks(mark(graph, statements=keys))
+    run = train(marked, out=tmp_path / "run", drop_confidential=True, model="distmult", epochs=3, threads=1)
+    open_ = readable(run, marked)
+    shelf = Shelf.of(run, open_, relation="took", splits=("train", "valid"))
+    shown = shelf.part(np.arange(len(shelf.users)))
+    had, later = (
+        {(h, t) for s in splits for h, r, t in marked.splits[s].tolist() if r == 1}
+        for splits in (("train", "valid"), ("test",))
+    )
+    right = np.array([[(u, i) in later - had for i in shown.items.tolist()] for u in shown.users.tolist()])
+    told = {row["recommender"]: row for row in judge(run, top=5, relation="took")}
+    assert told["distmult"]["hit"] == pytest.approx(quality(shown.best(5), right)["hit"])
+    assert told["distmult"]["ndcg"] == pytest.approx(quality(shown.best(5), right)["ndcg"])
+    offers, _, _, wanted = scene(run, "is", None, "took", "lists")
+    assert (offers.best(5) == shown.best(5)).all()
+    assert (wanted == right).all()
