@@ -312,3 +312,34 @@ def test_tuning_refuses_what_the_bound_does_not_cover(
 def test_counts_alone_leave_nothing_to_tune(hospital: Graph, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="nothing to search"):
         tune(hospital, out=tmp_path / "study", trials=2, model="marginals", epsilon=1.0)
+
+
+def test_an_audit_of_the_winner_is_held_against_one_training(
+    tuned: Path, hospital: Graph, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is trained again is one of them: the whole study's ε would let noise pass that is far too small."""
+    from veilgraph.account.epsilon import spent
+    from veilgraph.attack.audit import verdict as module
+
+    claims: list[float] = []
+
+    def vectors(
+        graph: Graph, settings: object, canaries: int, claim: float, *rest: object
+    ) -> dict[str, object]:
+        claims.append(claim)
+        return {
+            "epsilon_claimed": claim,
+            "epsilon_lower_bound": 0.0,
+            "guarantee": "dp",
+            "power": 9.0,
+            "mechanism_level": "vectors",
+        }
+
+    monkeypatch.setattr(module, "audit_vectors", vectors)
+    graph, run = hospital.with_marks(mark(hospital, relations=["hasDiagnosis", "takes"])), Run.open(tuned)
+    assert module.audit(run, graph=graph)["claim_is_of"] == "one training of a study"
+    (inside,) = [event["of"] for event in run.ledger.events if event["event"] == "selected"]
+    assert claims[0] == pytest.approx(spent([inside], run.delta).epsilon)
+    assert claims[0] < 0.9 * float(run.epsilon or 0)
+    assert module.audit(run, graph=graph, claim=0.5)["claim_is_of"] == "the run"
+    assert claims[1] == 0.5

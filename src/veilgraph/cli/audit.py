@@ -92,4 +92,6 @@ def show(result: dict[str, Any]) -> None:
             f"The canaries refute nothing above ε = {result['epsilon_lower_bound']:.2f} (they could have refuted {result['power']:.2f}); "
             f"the claim is {result['epsilon_claimed']:.2f}. An audit can refute a claim, never prove it: the proof is the certificate."
         )
+    if result["claim_is_of"] != "the run":
+        words += " (The claim is what one training of the study costs, which is what was trained again, and not the ε of the whole study.)"
     out.print(words, markup=False)

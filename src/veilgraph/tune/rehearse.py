@@ -16,12 +16,12 @@ import statistics
 import tempfile
 import time
 from collections.abc import Callable, Sequence
-from importlib import metadata
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from veilgraph import __version__
 from veilgraph.config import PRIVATE_ONLY
 from veilgraph.errors import ConfigError, InputError, UsageError
 from veilgraph.files import append_line, read_lines
@@ -33,7 +33,6 @@ from veilgraph.rank.metrics import interval
 from veilgraph.run.facts import marks_of
 from veilgraph.train import train
 
-VERSION = metadata.version("veilgraph")
 FEWEST = 200  # unrestricted training statements: below this many nothing can be learnt from a rehearsal
 JUDGED = 100  # stand-in test statements: below this many, figures are noise
 OTHER = 1_000_003  # seeds of stand-ins: with those of the marks themselves what is left would hold none
@@ -255,7 +254,9 @@ def _done(keep: str | Path | None, graph: Graph, asked: list[Any]) -> dict[tuple
     marks = marks_of(
         graph
     )  # unit, cap, and which relations may be confidential: stand-ins and prices follow from them
-    told = json.dumps([asked, marks, VERSION, unrestricted(graph).fingerprint], sort_keys=True, default=str)
+    told = json.dumps(
+        [asked, marks, __version__, unrestricted(graph).fingerprint], sort_keys=True, default=str
+    )
     kind = hashlib.sha256(told.encode()).hexdigest()
     lines = read_lines(path)
     if not lines or lines[0].get("rehearsal") != kind:
