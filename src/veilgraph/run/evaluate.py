@@ -7,13 +7,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from veilgraph import machine
 from veilgraph.errors import InputError
 from veilgraph.layout import METRICS
-from veilgraph.rank.metrics import by_class, by_novelty, by_relation, mapping_classes, summarise
-from veilgraph.rank.ranking import Ranker, Ranks
+from veilgraph.rank.metrics import apart, by_class, by_novelty, by_relation, mapping_classes, summarise
+from veilgraph.rank.popularity import WHOLE, popularity
+from veilgraph.rank.ranking import Ranker
 from veilgraph.run.measured import about, remember
 
 if TYPE_CHECKING:
@@ -34,7 +33,8 @@ def evaluate(
     """split, mrr, mr, adjusted_mrr, hits@1/3/10, queries, queries_per_second; with ``details`` also per relation and class.
 
     Ranks each statement of the split on both sides among all entities, other known statements left out, ties at their
-    average rank; on a marked graph also apart for confidential and unrestricted statements, and where entities are new to training
+    average rank; on a marked graph also apart for confidential and unrestricted statements, beside
+    what guessing popular answers reaches on them (popular), and where entities are new to training
     by which end is (new_head, new_tail, both_new) and by whether the one asked for is (new_end, known_end). Also written to the run's
     metrics.json, which is for the curator.
     """
@@ -56,21 +56,14 @@ def evaluate(
         "queries": len(ranks.rank),
         "queries_per_second": round(len(ranks.rank) / seconds, 1),
     }
-    result |= _apart(ranks, found.secret(split))
+    result |= apart(ranks, found.secret(split))
+    if found.secret(split).any() and len(found.relations) * len(found.entities) <= WHOLE:
+        result["popular"] = popularity(
+            found, split
+        )  # what any model must beat, of confidential statements too
     result |= by_novelty(ranks, found.train, len(found.entities))
     if details:
         result["relations"] = by_relation(ranks, list(found.relations))
         result["classes"] = by_class(ranks, mapping_classes(found.train, len(found.relations)))
     remember(run, METRICS, about(run, found, split=split), result)
     return result
-
-
-def _apart(ranks: Ranks, secret: np.ndarray) -> dict[str, Any]:
-    """Of confidential and of unrestricted statements, where there are both or the first."""
-    both = np.concatenate([secret] * 2)  # sides
-    parts = {"confidential": both, "unrestricted": ~both} if both.any() else {}
-    return {
-        name: {**summarise(ranks.rank[part], ranks.candidates[part]), "queries": int(part.sum())}
-        for name, part in parts.items()
-        if part.any()
-    }
