@@ -12,7 +12,7 @@ from veilgraph.errors import InputError
 from veilgraph.layout import METRICS
 from veilgraph.rank.metrics import apart, by_class, by_novelty, by_relation, mapping_classes, summarise
 from veilgraph.rank.popularity import WHOLE, popularity
-from veilgraph.rank.ranking import Ranker
+from veilgraph.rank.ranking import Ranker, Ranks
 from veilgraph.run.measured import about, remember
 
 if TYPE_CHECKING:
@@ -67,3 +67,12 @@ def evaluate(
         result["classes"] = by_class(ranks, mapping_classes(found.train, len(found.relations)))
     remember(run, METRICS, about(run, found, split=split), result)
     return result
+
+
+def _marked(ranks: Ranks, graph: Graph, split: str) -> dict[str, Any]:
+    """Figures apart by marks, and what popular answers reach: what any model must beat, on confidential statements too."""
+    secret = graph.secret(split)
+    if not secret.any():
+        return {}
+    affordable = len(graph.relations) * len(graph.entities) <= WHOLE
+    return {**apart(ranks, secret), **({"popular": popularity(graph, split)} if affordable else {})}
