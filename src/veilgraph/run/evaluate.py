@@ -56,11 +56,7 @@ def evaluate(
         "queries": len(ranks.rank),
         "queries_per_second": round(len(ranks.rank) / seconds, 1),
     }
-    result |= apart(ranks, found.secret(split))
-    if found.secret(split).any() and len(found.relations) * len(found.entities) <= WHOLE:
-        result["popular"] = popularity(
-            found, split
-        )  # what any model must beat, of confidential statements too
+    result |= _marked(ranks, found, split)
     result |= by_novelty(ranks, found.train, len(found.entities))
     if details:
         result["relations"] = by_relation(ranks, list(found.relations))
