@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -84,6 +85,7 @@ def lists(run: Run | None, graph: Graph, more: dict[str, Any]) -> dict[str, Any]
     else:
         splits = ("train", "valid")
         offers = offers_of(run, graph, relation=more["relation"], splits=splits, listed=more["listed"])
+        offers = replace(offers, public=True)  # (the films of the collection are known, whoever saw them)
     later = table_of(graph, number, ("test",), listed)[2] & ~taken
     extra = knowledge_of(graph, offers, (more["attribute"], more["relation"]), more["knowledge"])
     keys = ("repeat", "attacker", "top", "seed")

@@ -152,3 +152,31 @@ def test_needs_real_non_members(hospital: Graph, tmp_path: Path) -> None:
     run = train(alone, out=tmp_path / "run", model="distmult", dimension=8, epochs=1, threads=1)
     with pytest.raises(InputError, match="real non-members"):
         membership(run, graph=alone)
+
+
+def test_where_a_unit_is_a_person_people_are_decided_about(hospital: Graph, tmp_path: Path) -> None:
+    """A coin withholds whole people, whose scores are added up; single statements would look safer than they are."""
+    from veilgraph.attack.membership.pool import withheld
+
+    graph = hospital.with_marks(mark(hospital, relations=["has*", "takes"], unit="head", per_unit=20))
+    whole, pool = withheld(graph, 1000, np.random.default_rng(0))
+    gone = set(graph.train[graph.secret("train")][:, 0]) - set(whole.train[whole.secret("train")][:, 0])
+    assert gone == set(pool.statements[~pool.member][:, 0])
+    assert not gone & set(pool.statements[pool.member][:, 0])
+    assert len(pool.units) == len(np.unique(pool.statements[:, 0])) < len(pool.statements)
+    assert (pool.units[pool.unit] == pool.member).all()
+    run = train(graph, out=tmp_path / "run", model="distmult", dimension=32, epochs=40, threads=1)
+    with pytest.raises(InputError, match=r"the unit is head.*--withhold"):
+        membership(run, graph=graph)
+    found = membership(run, graph=graph, withhold=True)
+    assert found["decides_about"] == "head"
+    assert found["members"] + found["non_members"] == len(pool.units)
+    assert found["auc"] > 0.7
+
+
+def test_a_private_run_has_a_twin(hospital: Graph, tmp_path: Path) -> None:
+    graph = hospital.with_marks(mark(hospital, relations=["has*", "takes"]))
+    run = train(graph, out=tmp_path / "run", model="marginals", epsilon=2.0, threads=1)
+    found = membership(run, graph=graph, withhold=True, count=100)
+    assert (found["epsilon"], found["guarantee"]) == (run.epsilon, "dp")
+    assert 0 < found["members"] <= 200

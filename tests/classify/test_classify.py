@@ -11,6 +11,7 @@ import pytest
 from veilgraph import registry
 from veilgraph.classify import classify, folds_of
 from veilgraph.cli import main
+from veilgraph.cli.classify import show
 from veilgraph.errors import ConfigError, InputError, UnknownNameError
 from veilgraph.load import load
 from veilgraph.load.labels import read_labels
@@ -118,3 +119,26 @@ def test_bad_input_is_explained(town: Path, tmp_path: Path, capsys: pytest.Captu
         "delta",
         "guarantee",
     } <= set(found)
+
+
+def test_an_accuracy_has_what_knows_nothing_beside_it(tmp_path: Path) -> None:
+    """Of 200 people 170 have one label: a classifier that knows nothing is right that often."""
+    rng = np.random.default_rng(0)
+    (tmp_path / "graph.tsv").write_text(
+        "".join(f"p{i}\tknows\tp{rng.integers(200)}\n" for i in range(200) for _ in range(3))
+    )
+    (tmp_path / "labels.tsv").write_text(
+        "".join(f"p{i}\t{'ill' if i % 20 < 3 else 'healthy'}\n" for i in range(200))
+    )
+    asked = {
+        "guarantee": "label",
+        "epsilon": 0.3,
+        "names": "healthy,ill",
+        "share": 0.5,
+        "steps": 20,
+        "threads": 1,
+    }
+    found = classify(tmp_path / "graph.tsv", tmp_path / "labels.tsv", **asked)
+    assert found["majority"] == pytest.approx(0.85, abs=0.06)
+    assert found["coin"] == 0.5
+    show(found)

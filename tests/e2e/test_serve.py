@@ -19,7 +19,7 @@ import pytest
 pytest.importorskip("fastapi")
 pytest.importorskip("uvicorn")
 
-from tests.serve.shop import USERS, make_shop, post, serving
+from tests.serve.shop import USERS, items_of, make_shop, post, serving
 from veilgraph.run.run import Run
 from veilgraph.serve.store import open_store
 
@@ -51,7 +51,7 @@ def test_sixty_four_clients_at_two_servers_never_overspend(run: Run, store: str)
         "--sanitise",
         "exponential:budget=1",
         "--catalogue",
-        "item/",
+        items_of(run),
         "--known",
         "--user-budget",
         "10",
@@ -82,7 +82,7 @@ def test_a_kill_under_load_loses_no_spend(run: Run, store: str) -> None:
         "--sanitise",
         "exponential:budget=1",
         "--catalogue",
-        "item/",
+        items_of(run),
         "--known",
         "--user-budget",
         "1000000",

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import argparse
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -83,3 +85,55 @@ def test_settings_tuned_on_what_became_confidential_are_refused(tmp_path: Path) 
     run = train(marked, out=tmp_path / "e", epsilon=1.0, tuned_on="public", **quick)
     assert any("tuned on public" in line for line in run.certificate["decided_from"])
     assert carried(TrainConfig.of({"tuned_on": EVERYTHING}), marked) == EVERYTHING
+
+
+def test_settings_of_an_ordinary_run_are_no_public_choice(tmp_path: Path) -> None:
+    """Its defaults follow from exact numbers of statements: one more, and the batch is twice as large."""
+    from veilgraph.cli.flags import add_settings, chosen_settings
+    from veilgraph.train import train
+
+    def taken(run: Path, *words: str) -> dict[str, Any]:
+        parser = argparse.ArgumentParser()
+        add_settings(parser)
+        return chosen_settings(parser.parse_args(["--config", str(run / "config.yaml"), *words]))
+
+    graph = split(load(_tsv(tmp_path, world())), valid=0.1, test=0.1)
+    marked = graph.with_marks(mark_by_rules(graph, {"rules": [{"relation": "has"}]}))
+    quick = {"model": "distmult", "dimension": 4, "epochs": 1, "threads": 1}
+    for name, read in (("unmarked", graph), ("marked", marked)):
+        train(read, out=tmp_path / name, **quick)
+        with pytest.raises(PrivacyError, match=r"without a promise.*--tuned-on public"):
+            train(marked, out=tmp_path / "a", **{**taken(tmp_path / name), "epsilon": 1.0})
+        with pytest.raises(PrivacyError, match="without a promise"):
+            train(marked, out=tmp_path / "a", **{**taken(tmp_path / name), "drop_confidential": True})
+        train(marked, out=tmp_path / f"again {name}", **taken(tmp_path / name))
+    vouched = taken(tmp_path / "marked", "--tuned-on", "public", "--private-steps", "1")
+    run = train(marked, out=tmp_path / "b", **{**vouched, "epsilon": 1.0})
+    assert any("tuned on public" in line for line in run.certificate["decided_from"])
+    train(marked, out=tmp_path / "dropped", drop_confidential=True, **quick)
+    assert "tuned_on" not in taken(tmp_path / "dropped")  # it read unrestricted statements alone
+
+
+def test_a_study_returns_what_its_settings_were_found_on(tmp_path: Path) -> None:
+    """From Python too; and «public», said before, is not forgotten by a study in between."""
+    from veilgraph.train import train
+    from veilgraph.tune.search import tune
+
+    graph = split(load(_tsv(tmp_path, world())), valid=0.3, test=0.1)
+    marked = graph.with_marks(mark_by_rules(graph, {"rules": [{"relation": "has"}]}))
+    quick = {"model": "distmult", "dimension": 4, "epochs": 1, "threads": 1}
+    found = tune(graph, out=tmp_path / "unmarked", trials=1, **quick)
+    with pytest.raises(PrivacyError, match="had a part in them"):
+        train(marked, out=tmp_path / "a", **{**quick, **found["settings"]}, epsilon=1.0)
+    steps = {"epsilon": 1.0, "private_steps": 1}
+    found = tune(marked, out=tmp_path / "marked", trials=1, **quick)
+    run = train(marked, out=tmp_path / "b", **{**quick, **found["settings"], **steps})
+    assert not any("tuned" in line for line in run.certificate["decided_from"])
+    found = tune(marked, out=tmp_path / "vouched", trials=1, tuned_on="public", **quick)
+    again = tune(marked, out=tmp_path / "twice", trials=1, tuned_on=found["settings"]["tuned_on"], **quick)
+    for study in (found, again):
+        run = train(marked, out=Path(study["best"]).parent / "run", **{**quick, **study["settings"], **steps})
+        assert any("tuned on public" in line for line in run.certificate["decided_from"])
+    other = graph.with_marks(mark_by_rules(graph, {"rules": [{"relation": "livesIn"}]}))
+    with pytest.raises(PrivacyError, match="other unrestricted statements"):
+        train(other, out=tmp_path / "c", **{**quick, **found["settings"], **steps})

@@ -10,12 +10,16 @@ import json
 import shutil
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from veilgraph.account import certificate
 from veilgraph.files import as_json
+from veilgraph.load import Graph, Vocabulary
+from veilgraph.mark import mark, summarise
 from veilgraph.run.run import Run, open_run
-from veilgraph.run.verify import verify
+from veilgraph.run.verify import _build, verify
+from veilgraph.train import train
 
 OLD = Path(__file__).parent / "old_runs"
 
@@ -53,3 +57,30 @@ def test_an_old_certificate_cannot_be_edited(key: str, value: object, old: Run) 
     found = verify(open_run(old.folder))
     assert not found["valid"]
     assert json.dumps(found["reasons"])
+
+
+@pytest.mark.parametrize("unit", ["head", "group:hasAge"])
+def test_a_certificate_says_whose_head_and_marking_counts_the_rest(unit: str, tmp_path: Path) -> None:
+    """What is said about a patient in statements of others is no part of the patient's unit; version 3 still said «about»."""
+    names = sorted([f"doctor/{i}" for i in range(6)] + ["old", "patient/0", "patient/1", "young"])
+    entities, relations = Vocabulary(names), Vocabulary(["hasAge", "hasSeen", "treated"], "relation")
+    said = [(f"doctor/{i}", "treated", f"patient/{i % 2}") for i in range(6)]
+    said += [("patient/0", "hasSeen", "doctor/0"), ("patient/0", "hasSeen", "patient/0")]
+    said += [("patient/0", "hasAge", "old"), ("patient/1", "hasAge", "young")]
+    rows = np.array([(entities.id(h), relations.id(r), entities.id(t)) for h, r, t in said], np.int32)
+    graph = Graph(entities, relations, {"train": rows})
+    marked = graph.with_marks(mark(graph, relations=["treated", "hasSeen"], unit=unit, per_unit=2))
+    assert summarise(marked)["about_others"] == 4  # three that treated patient/0, who has seen one of them
+    assert summarise(graph.with_marks(mark(graph, relations=["treated"])))["about_others"] == 0
+    run = train(marked, out=tmp_path / "run", model="marginals", epsilon=1.0, threads=1)
+    now = run.certificate["statement"]
+    assert "as head are in the graph" in now
+    assert run.certificate["version"] == certificate.VERSION == 4
+    (run.folder / "certificate.json").write_text(as_json(_build(run, 3)), encoding="utf-8")
+    before = open_run(run.folder)
+    assert "as head" not in before.certificate["statement"]
+    assert verify(before, marked)["valid"], verify(before, marked)["reasons"]
+    edited = {**before.certificate, "statement": now}
+    edited["seal"] = certificate.seal(edited)
+    (run.folder / "certificate.json").write_text(as_json(edited), encoding="utf-8")
+    assert not verify(open_run(run.folder), marked)["valid"]

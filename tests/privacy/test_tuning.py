@@ -131,13 +131,15 @@ def test_one_unit_changes_the_score_by_at_most_its_size(unit: str, hospital: Gra
 def test_tuning_is_charged_once_and_certified(marked: Graph, tmp_path: Path) -> None:
     told: list[dict[str, Any]] = []
     found = tune(marked, out=tmp_path / "study", trials=3, report=told.append, **STUDY)
+    assert found["score"] >= 0
+    assert "no estimate" in found["score_is"]
     run = Run.open(found["run"])
     assert run.epsilon is not None
     assert 1.8 < run.epsilon <= 2.0
     assert found["epsilon"] == run.epsilon
     assert verify(run, marked)["valid"]
     assert sum(event["event"] == "selected" for event in run.ledger.events) == 1
-    assert found["score"] == max(trial["score"] for trial in told)
+    assert found["score"] == max(0.0, *(trial["score"] for trial in told))
     assert found["settings"]["clip"] == run.config.clip
     assert not list((tmp_path / "study").glob("trial-*"))  # the others are forgotten
     assert all(line["epsilon"] == run.epsilon for line in run.trace)
@@ -312,3 +314,45 @@ def test_tuning_refuses_what_the_bound_does_not_cover(
 def test_counts_alone_leave_nothing_to_tune(hospital: Graph, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="nothing to search"):
         tune(hospital, out=tmp_path / "study", trials=2, model="marginals", epsilon=1.0)
+
+
+def test_an_audit_of_the_winner_is_held_against_one_training(
+    tuned: Path, hospital: Graph, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is trained again is one of them: the whole study's ε would let noise pass that is far too small."""
+    from veilgraph.account.epsilon import spent
+    from veilgraph.attack.audit import verdict as module
+
+    claims: list[float] = []
+
+    def vectors(
+        graph: Graph, settings: object, canaries: int, claim: float, *rest: object
+    ) -> dict[str, object]:
+        claims.append(claim)
+        return {
+            "epsilon_claimed": claim,
+            "epsilon_lower_bound": 0.0,
+            "guarantee": "dp",
+            "power": 9.0,
+            "mechanism_level": "vectors",
+        }
+
+    monkeypatch.setattr(module, "audit_vectors", vectors)
+    graph, run = hospital.with_marks(mark(hospital, relations=["hasDiagnosis", "takes"])), Run.open(tuned)
+    assert module.audit(run, graph=graph)["claim_is_of"] == "one training of a study"
+    (inside,) = [event["of"] for event in run.ledger.events if event["event"] == "selected"]
+    assert claims[0] == pytest.approx(spent([inside], run.delta).epsilon)
+    assert claims[0] < 0.9 * float(run.epsilon or 0)
+    assert module.audit(run, graph=graph, claim=0.5)["claim_is_of"] == "the run"
+    assert claims[1] == 0.5
+
+
+def test_the_score_of_a_winner_is_one_that_can_be(
+    marked: Graph, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The largest of noisy scores is no estimate, and a sum of reciprocal ranks is never below 0."""
+    monkeypatch.setattr(trials, "noisy_score", lambda *_: -7.5)
+    monkeypatch.setattr(trials, "draw_number", lambda *_: 2)
+    found = tune(marked, out=tmp_path / "study", trials=2, **STUDY)
+    assert found["score"] == 0
+    assert "no estimate" in found["score_is"]

@@ -24,6 +24,13 @@ from veilgraph.train import train
 USERS, ITEMS = 80, 60
 
 
+def items_of(run: Run) -> str:
+    """The public list of all items, in a file."""
+    file = run.folder.parent / "items.txt"
+    file.write_text("".join(f"item/{i:02d}\n" for i in range(ITEMS)), encoding="utf-8")
+    return str(file)
+
+
 def shop(rng: np.random.Generator) -> Graph:
     """Two kinds of people, each with its own half of the items; a kind is an attribute."""
     kind = rng.integers(2, size=USERS)
@@ -131,7 +138,7 @@ def test_lists_learn_from_people_who_told(run: Run) -> None:
     assert len(found["lists"]) == USERS
     assert all(len(set(items)) == 5 for items in found["lists"].values())
     assert found["epsilon"] is None
-    words, terms = "exponential:budget=3", {"top": 5, "repeat": True, "listed": "item/"}
+    words, terms = "exponential:budget=3", {"top": 5, "repeat": True, "listed": items_of(run)}
     assert sanitised(run, words, **terms)["epsilon"] == 3
     assert sanitised(run, words, **terms, seed=1)["epsilon"] is None
 
@@ -150,13 +157,30 @@ def test_an_item_that_one_person_has_does_not_vanish_with_him(run: Run) -> None:
     owner = np.array([[int(graph.entities.id("user/05")), 1, only]], np.int32)
     with_him = graph.with_splits({**graph.splits, "train": np.concatenate([train_, owner])})
     without = graph.with_splits({**graph.splits, "train": train_})
-    for listed, same in ((None, False), ("item/", True)):
+    for listed, same in ((None, False), (items_of(run), True)):
         items = [Shelf.of(run, one, listed=listed).items.tolist() for one in (with_him, without)]
         assert (items[0] == items[1]) is same
-    shelf = Shelf.of(run, graph, listed="item/")
+    shelf = Shelf.of(run, graph, listed=items_of(run))
     assert len(shelf.items) == ITEMS
     assert "took" in decided_from(shelf, sanitisers("exponential"), None)[0]
     assert decided_from(shelf, sanitisers("random"), None) == []
+
+
+def test_how_names_begin_is_no_public_list(tmp_path: Path) -> None:
+    """The names of a file of interactions are what somebody took: an item of one person goes when that person leaves it."""
+    from veilgraph.recommend import Shelf
+
+    rows = [(f"u{u}", f"i{(3 * u + i) % 12:02d}") for u in range(12) for i in range(4)]
+    items = []
+    for name, own in (("with", [*rows, ("u7", "rare")]), ("without", rows)):
+        file = tmp_path / f"{name}.csv"
+        file.write_text("user,item\n" + "".join(f"{u},{i}\n" for u, i in own), encoding="utf-8")
+        run = train(f"interactions:{file}", out=tmp_path / name, model="distmult", epochs=1, threads=1)
+        items.append(Shelf.of(run, run.graph(), listed="item/").items.tolist())
+        with pytest.raises(PrivacyError, match=r"--catalogue items\.txt"):
+            sanitised(run, "exponential:budget=1", top=3, repeat=True, listed="item/")
+        assert sanitised(run, "random:keep=1", top=3, repeat=True, listed="item/")["epsilon"] is None
+    assert len(items[0]) == len(items[1]) + 1
 
 
 def test_a_catalogue_is_a_file_or_how_names_begin(run: Run, tmp_path: Path) -> None:
@@ -265,3 +289,32 @@ def test_the_best_of_many_columns_equal_a_sort() -> None:
         for top in (1, 10):
             wanted = np.argsort(-scores, axis=1, kind="stable")[:, :top]
             np.testing.assert_array_equal(best_columns(scores, top), wanted)
+
+
+def test_lists_that_are_judged_or_attacked_are_those_that_are_shown(tmp_path: Path) -> None:
+    """Made from unrestricted histories where a run promises something; what is right is what somebody took later, marked or not."""
+    from veilgraph.attack.attribute.inference import scene
+    from veilgraph.recommend.shelf import Shelf
+
+    graph = split(shop(np.random.default_rng(4)), valid=0.1, test=0.2, mode="latest")
+    hidden = mark(graph, random_share=0.6, seed=1)
+    is_ = mark(graph, relations=["is"])
+    keys = np.concatenate(
+        [a[graph.with_marks(m).secret(s)] for m in (hidden, is_) for s, a in graph.splits.items()]
+    )
+    marked = graph.with_marks(mark(graph, statements=keys))
+    run = train(marked, out=tmp_path / "run", drop_confidential=True, model="distmult", epochs=3, threads=1)
+    open_ = readable(run, marked)
+    shelf = Shelf.of(run, open_, relation="took", splits=("train", "valid"))
+    shown = shelf.part(np.arange(len(shelf.users)))
+    had, later = (
+        {(h, t) for s in splits for h, r, t in marked.splits[s].tolist() if r == 1}
+        for splits in (("train", "valid"), ("test",))
+    )
+    right = np.array([[(u, i) in later - had for i in shown.items.tolist()] for u in shown.users.tolist()])
+    told = {row["recommender"]: row for row in judge(run, top=5, relation="took")}
+    assert told["distmult"]["hit"] == pytest.approx(quality(shown.best(5), right)["hit"])
+    assert told["distmult"]["ndcg"] == pytest.approx(quality(shown.best(5), right)["ndcg"])
+    offers, _, _, wanted = scene(run, "is", None, "took", "lists")
+    assert (offers.best(5) == shown.best(5)).all()
+    assert (wanted == right).all()

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
 from tests.conftest import random_graph
 from veilgraph.errors import InputError, RunError, UnknownNameError, UsageError
 from veilgraph.load import Graph, save
+from veilgraph.mark import mark
 from veilgraph.rank.answers import Answers
 from veilgraph.rank.metrics import harmonic, mapping_classes, summarise
 from veilgraph.rank.popularity import popularity
@@ -119,3 +122,23 @@ def test_the_wrong_graph_is_refused(run: Run) -> None:
         run.evaluate("test", graph=random_graph())
     with pytest.raises(InputError):
         Run.open("nowhere")
+
+
+def test_baselines_are_told_apart_by_marks(hospital: Graph, tmp_path: Path) -> None:
+    """A figure of confidential facts needs what popular answers and chance reach on those very facts beside it."""
+    from veilgraph import report
+    from veilgraph.rank.metrics import summarise
+    from veilgraph.rank.popularity import popular_ranks
+
+    graph = hospital.with_marks(mark(hospital, relations=["has*"]))
+    run = train(graph, out=tmp_path / "run", model="distmult", dimension=8, epochs=1, threads=1)
+    ranks, both = popular_ranks(graph, "test"), np.concatenate([graph.secret("test")] * 2)
+    mrr = summarise(ranks.rank[both], ranks.candidates[both])["mrr"]
+    found = run.evaluate("test", graph=graph)
+    assert found["popular"]["confidential"]["mrr"] == pytest.approx(mrr)
+    text = report(run, graph=graph, out=tmp_path / "r.md", format="md").read_text(encoding="utf-8")
+    rows = [line for line in text.splitlines() if line.startswith("| guessing")]
+    assert sum("confidential" in row for row in rows) == 2
+    assert any("popular" in row and "confidential" in row and f"{mrr:.4g}" in row for row in rows)
+    short = rows[:2]
+    assert all("—" not in row.split("|")[3] for row in short)  # in «In short» too

@@ -45,6 +45,7 @@ def make_shop(folder: Path) -> Run:
     relations = Vocabulary(["is", "stands", "took", "wohnt"], "relation")
     graph = Graph(Vocabulary(names), relations, {"train": np.array(rows, np.int32)})
     graph = split(graph, valid=0.05, test=0.1, mode="latest")
+    (folder / "items.txt").write_text("".join(f"item/{i:02d}\n" for i in range(ITEMS)), encoding="utf-8")
     save(graph.with_marks(mark(graph, relations=["is"])), folder / "graph")
     return train(
         folder / "graph",
@@ -55,6 +56,11 @@ def make_shop(folder: Path) -> Run:
         threads=1,
         drop_confidential=True,
     )
+
+
+def items_of(run: Run) -> str:
+    """The public list of all items, in a file."""
+    return str(run.folder.parent / "items.txt")
 
 
 @contextmanager

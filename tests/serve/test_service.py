@@ -18,7 +18,7 @@ pytest.importorskip("uvicorn")
 
 from starlette.testclient import TestClient
 
-from tests.serve.shop import ITEMS, USERS, make_shop
+from tests.serve.shop import ITEMS, USERS, items_of, make_shop
 from veilgraph.cli import main
 from veilgraph.errors import PrivacyError, UsageError, VerificationError
 from veilgraph.run.run import Run
@@ -59,7 +59,7 @@ class Shop:
 
 @pytest.fixture
 def shop(run: Run, tmp_path: Path) -> Iterator[Shop]:
-    terms = {"sanitise": "exponential:budget=2", "catalogue": "item/", "known": True}
+    terms = {"sanitise": "exponential:budget=2", "catalogue": items_of(run), "known": True}
     made = Shop(run, tmp_path, user_budget=5, top=5, **terms)
     with made.client:
         yield made
@@ -86,7 +86,7 @@ def test_lists_are_charged_repeated_and_refused(shop: Shop) -> None:
 
 def test_answers_last_until_the_policy_changes_and_budgets_beyond(run: Run, tmp_path: Path) -> None:
     def lists(**terms: Any) -> tuple[list[str], float]:
-        made = Shop(run, tmp_path, known=True, catalogue="item/", user_budget=5, top=5, **terms)
+        made = Shop(run, tmp_path, known=True, catalogue=items_of(run), user_budget=5, top=5, **terms)
         with made.client:
             found = made.ask("/v1/recommend", {"user": "user/07"}).json()
             return [row["item"] for row in found["items"]], found["spent"]
@@ -282,7 +282,7 @@ def test_a_run_that_was_changed_is_not_served(run: Run, tmp_path: Path) -> None:
 def test_lists_and_epsilon_are_not_added_up(run: Run, tmp_path: Path) -> None:
     for terms, spent in (
         ({}, 1),
-        ({"sanitise": "exponential:budget=2", "known": True, "catalogue": "item/"}, 2),
+        ({"sanitise": "exponential:budget=2", "known": True, "catalogue": items_of(run)}, 2),
         ({"top": 4}, 2),
     ):
         shop = Shop(run, tmp_path, **{"top": 5, **terms})

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.serve.shop import ITEMS, make_shop
+from tests.serve.shop import ITEMS, items_of, make_shop
 from veilgraph.errors import ConfigError, InputError, PrivacyError, UsageError, VeilError
 from veilgraph.run.run import Run
 from veilgraph.serve.service import Service, Terms
@@ -22,23 +22,27 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
 def test_terms_that_cannot_be_kept_are_refused_before_anybody_asks(run: Run, tmp_path: Path) -> None:
     cases: list[tuple[dict[str, Any], type[VeilError]]] = [
         (
-            {"sanitise": "exponential:budget=2", "catalogue": "item/"},
+            {"sanitise": "exponential:budget=2", "catalogue": items_of(run)},
             PrivacyError,
         ),  # new items only: leaving out tells
         ({"sanitise": "exponential:budget=2", "known": True}, PrivacyError),  # items read off histories
+        (
+            {"sanitise": "exponential:budget=2", "known": True, "catalogue": "item/"},
+            PrivacyError,
+        ),  # … and so are names
         ({"sanitise": "random", "catalogue": "absent/"}, InputError),
         (
-            {"sanitise": "exponential:budget=20", "catalogue": "item/", "known": True},
+            {"sanitise": "exponential:budget=20", "catalogue": items_of(run), "known": True},
             PrivacyError,
         ),  # dearer than the budget
         ({"user_budget": 0}, ConfigError),
         ({"user_budget": float("nan")}, ConfigError),
         ({"top": ITEMS + 1}, ConfigError),
-        ({"sanitise": "exponential:budget=nan", "catalogue": "item/", "known": True}, InputError),
+        ({"sanitise": "exponential:budget=nan", "catalogue": items_of(run), "known": True}, InputError),
         (
             {
                 "sanitise": "exponential:budget=inf",
-                "catalogue": "item/",
+                "catalogue": items_of(run),
                 "known": True,
                 "user_budget": float("inf"),
             },
@@ -47,7 +51,7 @@ def test_terms_that_cannot_be_kept_are_refused_before_anybody_asks(run: Run, tmp
         (
             {
                 "sanitise": "exponential:budget=1e300",
-                "catalogue": "item/",
+                "catalogue": items_of(run),
                 "known": True,
                 "user_budget": float("inf"),
             },
@@ -56,7 +60,7 @@ def test_terms_that_cannot_be_kept_are_refused_before_anybody_asks(run: Run, tmp
         (
             {
                 "sanitise": "exponential:budget=1.5e-6",
-                "catalogue": "item/",
+                "catalogue": items_of(run),
                 "known": True,
                 "user_budget": 1.5e-6,
             },

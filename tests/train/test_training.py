@@ -170,6 +170,9 @@ def test_tuning_goes_on_where_it_stopped(hospital: Graph, tmp_path: Path) -> Non
         tune(hospital, out=tmp_path, trials=0, **options)
     tune(hospital, out=tmp_path, trials=2, report=lambda t: seen.append(t["trial"]), **options)
     result = tune(hospital, out=tmp_path, trials=3, report=lambda t: seen.append(t["trial"]), **options)
+    assert (
+        f"best of 3 trials on the {len(hospital.splits['valid'])} validation statements" in result["mrr_is"]
+    )
     assert seen == [0, 1, 2]
     assert result["trials"] == 3
     assert 0 < result["mrr"] <= 1

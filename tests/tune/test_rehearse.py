@@ -29,7 +29,7 @@ def test_rehearsal_reads_nothing_confidential(larger: Graph, monkeypatch: pytest
     real = module.train
     monkeypatch.setattr(module, "train", lambda graph, **rest: (seen.append(graph), real(graph, **rest))[1])
     found = rehearse(graph, (1.0, 8.0), stand_ins=2, mechanism="dense", **QUICK)
-    assert len(seen) == 8
+    assert len(seen) == 10
     assert all(secret.isdisjoint(map(tuple, g.triples.tolist())) for g in seen)
     first, last = found["rows"]
     assert [row["epsilon"] for row in found["rows"]] == [1.0, 8.0]
@@ -69,13 +69,13 @@ def test_stand_ins_differ_and_a_stopped_plan_goes_on(
         rehearse(graph, (2.0,), stand_ins=2, keep=keep, **given)
     monkeypatch.setattr(module, "train", lambda graph, **rest: (taken.append(graph), real(graph, **rest))[1])
     again = rehearse(graph, (2.0,), stand_ins=2, keep=keep, **given)
-    assert len(taken) == 6  # none of them twice
+    assert len(taken) == 8  # none of them twice
     assert again["no_privacy"] == whole["no_privacy"]
     told: list[str] = []
     rehearse(graph, (2.0,), stand_ins=2, keep=keep, tell=told.append, **given)
     assert told == []
     rehearse(graph, (4.0,), stand_ins=2, keep=keep, tell=told.append, **given)  # another plan begins anew
-    assert len(told) == 6
+    assert len(told) == 8
     assert "left" in told[1]
 
 
@@ -121,3 +121,48 @@ def test_what_cannot_be_rehearsed_is_said(hospital: Graph, tmp_path: Path) -> No
         rehearse(hospital.with_marks(mark(hospital, everything=True)))
     with pytest.raises(InputError, match="fewer than 100 figures are noise"):
         rehearse(hospital.with_marks(mark(hospital, random_share=0.8)), share=0.1)
+
+
+def test_a_plan_compares_with_the_better_way_of_dropping(larger: Graph) -> None:
+    """Rows may have exact counts of unrestricted statements: dropping gets them too, at no ε."""
+    graph = larger.with_marks(mark(larger, random_share=0.3, seed=1))
+    asked = {**QUICK, "mechanism": "lazy", "private_parameters": "relations", "private_steps": 1}
+    found = rehearse(graph, (1.0,), stand_ins=2, **asked)
+    (row,) = found["rows"]
+    better = max(found["dropped"]["mrr"], found["dropped_counted"]["mrr"])
+    assert row["gain"] == pytest.approx(row["mrr"] - better)
+    assert f"MRR {better:.3f} without" in found["advice"]
+    assert "the rest counted" in forecast(found)
+    assert rehearse(graph, (1.0,), stand_ins=1, prior="marginals", **QUICK)["dropped_counted"] is None
+
+
+def test_a_kept_plan_of_another_unit_is_begun_anew(larger: Graph, tmp_path: Path) -> None:
+    """Prices and stand-ins follow from unit, cap and marks; and a group is rehearsed by heads, which is said."""
+    told: list[str] = []
+
+    def plan(unit: str, per_unit: int | None) -> dict[str, object]:
+        graph = larger.with_marks(mark(larger, relations=["hasDiagnosis"], unit=unit, per_unit=per_unit))
+        told.clear()
+        keep = tmp_path / "parts.jsonl"
+        return rehearse(graph, (1.0,), stand_ins=1, keep=keep, tell=told.append, model="marginals", threads=1)
+
+    first = plan("statement", None)
+    assert told
+    assert plan("statement", None) == first
+    assert not told
+    for unit, per_unit in (("head", 20), ("head", 10), ("group:admittedTo", 10)):
+        found = plan(unit, per_unit)
+        assert told
+        assert found["unit"] == unit
+    assert found["rehearsed_unit"] == "head"
+    assert "was rehearsed as head" in forecast(found)
+
+
+def test_stand_ins_differ_where_there_are_enough(larger: Graph) -> None:
+    graph = larger.with_marks(mark(larger, relations=["hasDiagnosis"]))
+    for seed in range(4):
+        stages: list[Graph] = []
+        for number in range(3):
+            before = [module._rules(stage) for stage in stages]
+            stages.append(module._stage(graph, 0.5, seed + number, before))
+        assert len({stage.marks.rules[0]["relation"] for stage in stages if stage.marks is not None}) == 3

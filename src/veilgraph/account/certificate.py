@@ -23,7 +23,8 @@ from veilgraph.account.statement import statement
 from veilgraph.disk import digest
 from veilgraph.errors import VerificationError
 
-VERSION = 3  # 2: what an attacker reaches at most (mu, attack_accuracy); 3: which training it is of
+# 2: what an attacker reaches at most (mu, attack_accuracy); 3: which training it is of; 4: units in words that say «as head»
+VERSION = 4
 DELTAS = (1e-4, 1e-5, 1e-6, 1e-7, 1e-8)
 SOFTWARE = ("veilgraph", "torch", "numpy", "dp-accounting")
 NOT_COVERED = (

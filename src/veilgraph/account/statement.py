@@ -9,14 +9,17 @@ from typing import Any
 
 from veilgraph import registry
 
+BY_HEAD = 4  # the first version whose words say that a statement belongs to its head alone
 
-def protected(unit: str) -> str:
-    """Who or what a unit is, in words; units of marks say so themselves, and so do guarantees about labels."""
+
+def protected(unit: str, version: int = BY_HEAD) -> str:
+    """Who or what a unit is, in words (of a version); units of marks say so themselves, and so do guarantees about labels."""
     name, _, key = unit.partition(":")
-    if name in registry.names("units"):
-        return str(registry.find("units", name).words).format(key=key)
-    if name in registry.names("guarantees"):
-        return str(registry.find("guarantees", name).words)
+    for kind in ("units", "guarantees"):
+        if name in registry.names(kind):
+            one = registry.find(kind, name)
+            before = getattr(one, "words_before", "") if version < BY_HEAD else ""
+            return str(before or one.words).format(key=key)
     return f"all confidential statements of one {unit} are"
 
 
@@ -41,8 +44,8 @@ def statement(document: Mapping[str, Any]) -> str:
             "As published, not differentially private. Noise was added the way a paper describes, but which rows it was "
             "added to reveals the statements. No ε is claimed. Treat the vectors as you would treat the graph itself."
         )
-    unit = str(document["unit"])
-    who = protected(unit)
+    unit, version = str(document["unit"]), int(document.get("version", 1))
+    who = protected(unit, version)
     epsilon, delta = document["epsilon"], document["delta"]
     if epsilon is None:
         return f"No privacy is promised: at δ = {delta:g} no ε can be given. Treat the vectors as you would treat the graph."
@@ -53,7 +56,7 @@ def statement(document: Mapping[str, Any]) -> str:
             f"{_decided(document)}"
         )
     odds = math.exp(min(epsilon, 700))
-    asked = asked_about(unit) if int(document.get("version", 1)) > 1 else "a statement"
+    asked = asked_about(unit) if version > 1 else "a statement"
     return (
         f"Whether {who} in the graph changes the probability of any outcome of this training by a factor of at most "
         f"{rounded_up(odds, 2)} (ε = {rounded_up(epsilon, 3)}), except with probability {delta:g} (δ). Someone who knows everything else "

@@ -26,7 +26,7 @@ from veilgraph.load.folds import Folds, folds_of, truth_of
 from veilgraph.load.labels import Labels, labels_by, read_labels
 from veilgraph.mark import mark, may_be_confidential
 from veilgraph.models.gcn import Edges
-from veilgraph.rank.classification import measure
+from veilgraph.rank.classification import measure, without_learning
 from veilgraph.rank.metrics import interval
 
 
@@ -43,7 +43,9 @@ def classify(
     listener: Callable[[int, int, float], None] | None = None,
     **settings: Any,
 ) -> dict[str, Any]:
-    """task, model, accuracy with its interval over seeds, macro_f1 (precision@5), seeds, epsilon, delta, guarantee.
+    """task, model, accuracy with its interval over seeds, macro_f1 (precision@5), majority and coin, seeds, epsilon, delta, guarantee.
+
+    ``majority`` is the accuracy of saying the commonest training label of everybody, ``coin`` of any label at random.
 
     Learns from the labels the source says are for training, or from about a ``share`` of the labelled entities, others for each
     seed; tells the others. ``by`` is a path of relations whose end is the label (its first relation is left out of the edges, and so
@@ -91,7 +93,8 @@ def classify(
         else:
             told = {"by": by, "without": without, "share": share}
             scores, spent = _promised(graph, found, task, config, out, told)
-        results.append(measure(scores[task.folds.test], task.truth[task.folds.test]))
+        beside = without_learning(task.truth, task.folds.train, task.folds.test)
+        results.append(measure(scores[task.folds.test], task.truth[task.folds.test]) | beside)
     accuracy = [one["accuracy"] for one in results]
     return {
         "task": str(graph.source),

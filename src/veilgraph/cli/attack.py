@@ -41,7 +41,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     secret.add_argument("--relation", help="from users to items (default: the commonest)")
     secret.add_argument(
         "--catalogue",
-        help="the public list of all items: a file, or how their names begin (exponential needs it)",
+        help="the public list of all items: a file (exponential needs one), or how their names begin",
     )
     secret.add_argument("--top", type=int, default=10, help="items in a list (default 10)")
     secret.add_argument("--known", action="store_true", help="lists may repeat what the user has")

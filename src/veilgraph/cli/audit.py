@@ -94,4 +94,6 @@ def show(result: dict[str, Any]) -> None:
             f"the claim is {rounded_up(result['epsilon_claimed'], 2)}. "
             "An audit can refute a claim, never prove it: the proof is the certificate."
         )
+    if result["claim_is_of"] != "the run":
+        words += " (The claim is what one training of the study costs, which is what was trained again, and not the ε of the whole study.)"
     out.print(words, markup=False)

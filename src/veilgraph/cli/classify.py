@@ -101,4 +101,15 @@ def show(result: dict[str, Any]) -> None:
     shown = {key: value for key, value in result.items() if value is not None}
     if "interval" in shown:
         shown["interval"] = f"± {shown['interval']:.4f} (95 %, over {result['seeds']} seeds)"
-    facts(shown)
+    beside = {
+        f"accuracy of {words}": shown.pop(key)
+        for key, words in (("majority", "the commonest label for all"), ("coin", "labels at random"))
+        if key in shown
+    }
+    facts(
+        {
+            k: v
+            for key, value in shown.items()
+            for k, v in {key: value, **(beside if key == "accuracy" else {})}.items()
+        }
+    )

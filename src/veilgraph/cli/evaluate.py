@@ -51,11 +51,21 @@ def show(result: dict[str, Any]) -> None:
         {k: v for k, v in result.items() if k != "split" and not isinstance(v, dict)},
         f"split {result['split']}",
     )
+    popular = result.get("popular", {})
     kinds = [(k, result[k]) for k in KINDS if k in result]
     if kinds:
         table(
-            ("statements", "queries", *columns),
-            [(k, m["queries"], *(m[c] for c in columns)) for k, m in kinds],
+            ("statements", "queries", *columns, "mrr by chance", "mrr of popular answers"),
+            [
+                (
+                    k,
+                    m["queries"],
+                    *(m[c] for c in columns),
+                    m.get("chance_mrr"),
+                    popular.get(k, {}).get("mrr"),
+                )
+                for k, m in kinds
+            ],
         )
     for block in ("classes", "relations"):
         if block in result:

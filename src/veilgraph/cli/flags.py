@@ -30,7 +30,9 @@ def chosen_settings(options: argparse.Namespace) -> dict[str, Any]:
     """What the user set, from file and flags."""
     values = read_yaml(options.config) if options.config else {}
     if isinstance(values.get("settings"), dict):  # a run's config.yaml
-        values = {k: v for k, v in values["settings"].items() if v is not None}
+        from veilgraph.train.tuned import of_a_run
+
+        values = of_a_run(values["settings"])
     given = vars(options)
     values.update(
         {

@@ -182,6 +182,12 @@ def show(result: dict[str, Any]) -> None:
             f"{result['cut_by_cap']:,} statements are beyond the cap of {result['per_unit']} a unit and will not be "
             f"learnt from (largest unit: {result['largest_unit']:,}). A larger --per-unit keeps them, at more noise."
         )
+    if result["about_others"]:
+        note(
+            f"{result['about_others']:,} confidential statements have the head of another unit as their tail: they are about it, but a "
+            "statement belongs to its head alone, so a promise about a unit does not hold for what these say about it. Where they are "
+            "about a person, turn them round before loading, so that the person is their head."
+        )
     say_about_marks(result)
     note(
         f"An outsider still sees {sees['entity_names']:,} entity names, {sees['relation_names']:,} relation names and "

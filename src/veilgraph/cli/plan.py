@@ -83,9 +83,12 @@ def show(result: dict[str, Any]) -> None:
     ]
     for name, key, reached in (
         ("confidential dropped", "dropped", "50.0 %"),
+        ("dropped, the rest counted", "dropped_counted", "50.0 %"),
         ("no privacy", "no_privacy", "100.0 %"),
     ):
         own = result[key]
+        if own is None:
+            continue
         rows.append((name, own["mrr"], _between(own["interval"]), None, own["hits@10"], reached))
     rows.append(("by chance", result["chance"], None, None, None, None))
     table(columns, rows, "Rehearsed on unrestricted statements: figures of the stand-in confidential ones")
@@ -93,6 +96,11 @@ def show(result: dict[str, Any]) -> None:
     counts = result["statements"]
     parts = "; ".join(_stand_in(rules) for rules in result["stand_in"])
     judged = ", ".join(f"{number:,}" for number in counts["judged"])
+    if result["unit"] != result["rehearsed_unit"]:
+        note(
+            f"The unit is {result['unit']}, and was rehearsed as {result['rehearsed_unit']}: each of a group had the whole group's cap, so "
+            "more statements were learnt from than will be. Expect less than these figures."
+        )
     note(f"Stand-ins: {parts}. {judged} statements judged.")
     note("No confidential statement was read; the real ones may be easier or harder to learn.")
     if result["out"]:

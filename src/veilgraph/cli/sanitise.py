@@ -24,7 +24,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--relation", help="from users to items (default: the commonest)")
     parser.add_argument(
         "--catalogue",
-        help="the public list of all items: a file of names, or how their names begin (item/); exponential needs it",
+        help="the public list of all items: a file of names (exponential needs one), or how their names begin (item/)",
     )
     parser.add_argument("--top", type=int, default=10, help="items in a list (default 10)")
     parser.add_argument("--known", action="store_true", help="lists may repeat what the user has")

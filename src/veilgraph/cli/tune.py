@@ -46,9 +46,13 @@ def run(options: argparse.Namespace) -> dict[str, Any]:
 
 def show(result: dict[str, Any]) -> None:
     """For people."""
-    from veilgraph.cli.terminal import facts
+    from veilgraph.cli.terminal import facts, note
 
     facts({**{k: v for k, v in result.items() if k != "settings"}, **result["settings"]})
+    if "mrr" in result:
+        note(
+            "The best of several on the statements it was chosen by looks better than it is: train with these settings, then veil evaluate."
+        )
     if "run" in result:
         facts({"its promise": f"veil certificate verify {result['run']}"})
     else:

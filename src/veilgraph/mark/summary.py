@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from veilgraph.load import Graph
-from veilgraph.mark.units import units
+from veilgraph.mark.units import unit_of, units
 
 
 def summarise(graph: Graph) -> dict[str, Any]:
@@ -37,6 +37,7 @@ def summarise(graph: Graph) -> dict[str, Any]:
         "cut_by_cap": int(np.maximum(of_units - cap, 0).sum())
         if marks is not None and marks.unit != "statement"
         else 0,
+        "about_others": about_others(graph),
         "relations": {
             graph.relations[i]: {"confidential": int(hidden[i]), "unrestricted": int(visible[i])}
             for i in np.flatnonzero(hidden)
@@ -50,6 +51,19 @@ def summarise(graph: Graph) -> dict[str, Any]:
             "of_them_known_by_name_only": int((~seen[named]).sum()),
         },
     }
+
+
+def about_others(graph: Graph) -> int:
+    """How many confidential statements have the head of another unit as their tail: they are about it, and no part of its unit.
+
+    Reads confidential data: all of it. Releases: a count, for the curator.
+    """
+    unit = unit_of(graph.marks.unit if graph.marks is not None else "statement")
+    if not unit.of_heads:
+        return 0
+    secret = np.concatenate([graph.split(name)[graph.secret(name)] for name in graph.splits])
+    own, of_tail = unit.of(graph, secret), unit.of(graph, secret[:, ::-1])
+    return int((np.isin(of_tail, own) & (of_tail != own)).sum())
 
 
 def beside(graph: Graph) -> dict[str, int]:

@@ -1,7 +1,8 @@
 """Units: what one neighbouring graph adds or removes. Each confidential statement belongs to exactly one.
 
 ``statement``   the statement itself (copies of it count as one unit)
-``head``        all confidential statements with the same head, e.g. everything about one patient
+``head``        all confidential statements with the same head, e.g. all that is said *of* one patient (and not what others' statements,
+                with the patient as tail, say)
 ``group:KEY``   all confidential statements of heads that share the value of the relation KEY (an address, a record, the
                 patient of a stay); a head without that value is its own group, and so in the group it names
 
@@ -31,8 +32,12 @@ class Unit(ABC):
 
     name: ClassVar[str]
     words: ClassVar[str]  # who or what, in a certificate: «whether … in the graph»
+    words_before: ClassVar[str] = ""  # in certificates up to version 3, if they were others
     cap: ClassVar[int] = PER_UNIT
     keyed: ClassVar[bool] = False
+    of_heads: ClassVar[bool] = (
+        False  # whether whose a statement is goes by its head: then none is part of its tail's unit
+    )
     stand_in: ClassVar[str] = ""  # the unit that plays its part where marks are others; itself, if empty
 
     def __init__(self, key: str = "") -> None:
@@ -61,7 +66,9 @@ class Head(Unit):
     """All confidential statements of one head."""
 
     name = "head"
-    words = "all confidential statements about one entity (a patient, say) are"
+    of_heads = True
+    words = "all confidential statements with one entity (a patient, say) as head are"
+    words_before = "all confidential statements about one entity (a patient, say) are"
 
     def of(self, graph: Graph, statements: np.ndarray) -> np.ndarray:
         return statements[:, 0].astype(np.int64)
@@ -71,8 +78,10 @@ class Group(Unit):
     """All confidential statements of heads that share the value of a relation."""
 
     name = "group"
-    words = "all confidential statements of one group (by {key}) are"
+    words = "all confidential statements with an entity of one group (by {key}) as head are"
+    words_before = "all confidential statements of one group (by {key}) are"
     keyed = True
+    of_heads = True
     stand_in = "head"
 
     def refuse(self, graph: Graph) -> None:

@@ -5,6 +5,17 @@ from __future__ import annotations
 import numpy as np
 
 
+def without_learning(truth: np.ndarray, train: np.ndarray, test: np.ndarray) -> dict[str, float]:
+    """The accuracy of always saying the commonest training label (majority), and of any label at random (coin).
+
+    >>> without_learning(np.array([[1, 0], [1, 0], [0, 1], [1, 0]]), np.array([0, 1]), np.array([2, 3]))
+    {'majority': 0.5, 'coin': 0.5}
+    """
+    truth = truth.astype(bool)
+    commonest = int(truth[train].sum(0).argmax())
+    return {"majority": float(truth[test, commonest].mean()), "coin": float(truth[test].mean())}
+
+
 def measure(scores: np.ndarray, truth: np.ndarray) -> dict[str, float]:
     """accuracy, macro_f1 and, where a row has several labels, precision@5; ``scores`` and ``truth`` are ``[n, labels]``.
 

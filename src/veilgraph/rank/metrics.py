@@ -44,6 +44,17 @@ def harmonic(n: np.ndarray) -> np.ndarray:
     return np.log(n) + 0.5772156649015329 + 1 / (2 * n)
 
 
+def apart(ranks: Ranks, secret: np.ndarray) -> dict[str, dict[str, float]]:
+    """Of confidential and of unrestricted statements, where there are both or the first; ``secret`` is of the ranked statements."""
+    both = np.concatenate([secret] * 2)  # sides
+    parts = {"confidential": both, "unrestricted": ~both} if both.any() else {}
+    return {
+        name: {**summarise(ranks.rank[part], ranks.candidates[part]), "queries": int(part.sum())}
+        for name, part in parts.items()
+        if part.any()
+    }
+
+
 def by_relation(ranks: Ranks, names: list[str]) -> dict[str, dict[str, float]]:
     """The summary of each relation that occurs, with its number of ranks."""
     relation = ranks.triples[:, 1]

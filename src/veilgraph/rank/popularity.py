@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from veilgraph.load.graph import Graph
 from veilgraph.models import score_kernels
 from veilgraph.rank.answers import Answers
-from veilgraph.rank.metrics import summarise
+from veilgraph.rank.metrics import apart, summarise
 from veilgraph.rank.ranking import Ranks
 
+WHOLE = 50_000_000  # cells of a table of counts: up to here popular answers are ranked, for comparison
 
-def popularity(graph: Graph, split: str = "test") -> dict[str, float]:
-    """The metrics of ranking candidates by their number of training statements with the relation, on that side."""
+
+def popularity(graph: Graph, split: str = "test") -> dict[str, Any]:
+    """The metrics of ranking candidates by their number of training statements with the relation, on that side; also apart by marks."""
     ranks = popular_ranks(graph, split)
-    return summarise(ranks.rank, ranks.candidates)
+    return {**summarise(ranks.rank, ranks.candidates), **apart(ranks, graph.secret(split))}
 
 
 def popular_ranks(graph: Graph, split: str = "test") -> Ranks:

@@ -1,7 +1,8 @@
 """The public list of what may be recommended: what a shop sells does not depend on who bought it.
 
 Without one, the items of lists are those somebody is known to have: an item only one person has would vanish with him from
-everybody's lists. So no ε holds for such lists, and the exponential mechanism refuses them.
+everybody's lists. So no ε holds for such lists, and the exponential mechanism refuses them. How the names of items begin is no
+public list either: which names a graph has may be read off the histories (in a file of interactions it is), so for an ε it takes a file.
 """
 
 from __future__ import annotations
@@ -32,6 +33,11 @@ def catalogue(entities: Vocabulary, words: str) -> np.ndarray:
             f"no name begins with {asked}."
         )
     return np.array([place for place, name in enumerate(every) if name.startswith(starts)], np.int64)
+
+
+def names_itself(words: str | None) -> bool:
+    """Whether a catalogue is a list of its own, a file; beginnings of names choose among those a graph happens to have."""
+    return words is not None and Path(words).is_file()
 
 
 def _listed(entities: Vocabulary, path: Path) -> np.ndarray:

@@ -11,8 +11,8 @@ from veilgraph.errors import InputError
 from veilgraph.mark.rules import unrestricted
 from veilgraph.recommend.baselines import BASELINES
 from veilgraph.recommend.measures import quality
-from veilgraph.recommend.offers import Offers, relation_of, scaled, table_of
-from veilgraph.recommend.shelf import Shelf, offers_of
+from veilgraph.recommend.offers import Offers, relation_of, scaled
+from veilgraph.recommend.shelf import Shelf, held, history_of, offers_of
 
 if TYPE_CHECKING:
     from veilgraph.load.graph import Graph
@@ -52,21 +52,33 @@ def readable(run: Run, graph: Graph) -> Graph:
     return unrestricted(graph) if run.config.private or run.config.drop_confidential else graph
 
 
+def later_of(graph: Graph, relation: int, offers: Offers) -> np.ndarray:
+    """``[u, i]`` what the users of offers took later and had not before; all of it is looked at."""
+    before, later = (
+        held(history_of(graph, relation, splits), relation, offers.users, offers.items)
+        for splits in (("train", "valid"), ("test",))
+    )
+    return later & ~before & ~offers.taken
+
+
 def judge(
     run: Run, *, top: int = 10, relation: str | None = None, graph: Graph | str | Path | None = None
 ) -> list[dict[str, Any]]:
     """hit, recall, ndcg and coverage of new items, for the run and for simple recommenders, on the test split.
 
+    Lists are those that are shown (``recommend``, ``veil sanitise``, ``veil serve``): made from what may be read. What is right is what
+    somebody took later and had not before, whether it is confidential or not.
+
     Reads confidential data: all statements of the relation. Releases: nothing; figures are for the curator.
     """
     found = run.graph(graph)
-    number = relation_of(found, relation)
-    users, items, taken = table_of(found, number, ("train", "valid"))
-    _, _, later = table_of(found, number, ("test",))
-    later &= ~taken
+    open_ = readable(run, found)
+    number = relation_of(open_, relation)
+    offers = offers_of(run, open_, relation=open_.relations[number], splits=("train", "valid"))
+    users, items, taken = offers.users, offers.items, offers.taken
+    later = later_of(found, number, offers)
     if not later.any():
         raise InputError("nothing of the test split can be recommended: split the graph with --split latest.")
-    offers = offers_of(run, found, relation=relation, splits=("train", "valid"))
     scores = {f"{run.config.model}": offers.scores}
     scores |= {name: scaled(make(taken)) for name, make in BASELINES.items()}
     return [

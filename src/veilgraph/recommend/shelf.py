@@ -18,7 +18,7 @@ from veilgraph.errors import InputError
 from veilgraph.files import read_arrays
 from veilgraph.layout import ENTITIES
 from veilgraph.rank.answers import Answers
-from veilgraph.recommend.catalogue import catalogue
+from veilgraph.recommend.catalogue import catalogue, names_itself
 from veilgraph.recommend.offers import Offers, relation_of, scaled
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ class Shelf:
     popularity: np.ndarray  # [i] how many people have an item
     queries: Queries
     blocks: tuple[np.ndarray, ...]  # [width, part of i] the vectors of the items, of a dot product
-    public: bool = False  # whether the items are a public list (see catalogue.py)
+    public: bool = False  # whether the items are a public list, from a file (see catalogue.py)
 
     @classmethod
     def of(
@@ -86,7 +86,7 @@ class Shelf:
             blocks = np.array_split(rows[items].T, BLOCKS, 1)
         blocks = [np.ascontiguousarray(block) for block in blocks]
         return cls(
-            run, number, users, items, history, count, queries, tuple(blocks), public=listed is not None
+            run, number, users, items, history, count, queries, tuple(blocks), public=names_itself(listed)
         )
 
     def free(self, *, repeat: bool) -> np.ndarray:

@@ -13,11 +13,9 @@ from veilgraph.attack.membership.decide import USUAL, membership
 from veilgraph.errors import InputError, UsageError
 from veilgraph.layout import ATTACKS, METRICS
 from veilgraph.load import Graph, load
-from veilgraph.rank.popularity import popularity
+from veilgraph.rank.popularity import WHOLE, popularity
 from veilgraph.run.measured import about, recall
 from veilgraph.run.run import Run
-
-WHOLE = 50_000_000  # cells of a table of counts: up to here popular answers are ranked, for comparison
 
 
 @dataclass(frozen=True)
@@ -28,7 +26,7 @@ class Findings:
     runs: dict[str, Run]
     main: str
     quality: dict[str, dict[str, Any]]  # empty, if there is no test split
-    popular: dict[str, float] | None  # what guessing popular answers would reach
+    popular: dict[str, Any] | None  # what guessing popular answers would reach
     attacks: dict[str, dict[str, Any]]
     no_attack: str  # why there is none, if there is none
     audited: dict[str, Any] | None

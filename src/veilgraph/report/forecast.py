@@ -12,6 +12,9 @@ from veilgraph.report.page import page, paragraph, table
 def forecast(found: Mapping[str, Any]) -> str:
     """A self-contained page with a table and a picture."""
     rows = found["rows"]
+    dropped = {"confidential dropped": found["dropped"]}
+    if found["dropped_counted"] is not None:
+        dropped["dropped, the rest counted"] = found["dropped_counted"]
     series = {"with privacy": [(row["epsilon"], row["mrr"]) for row in rows]}
     if rows[0]["interval"] is not None:
         for end, name in enumerate(("95 % interval, from", "95 % interval, to")):
@@ -23,7 +26,7 @@ def forecast(found: Mapping[str, Any]) -> str:
         "Expected MRR of confidential statements by ε, between dropping them and no privacy",
         across={
             "no privacy": found["no_privacy"]["mrr"],
-            "confidential dropped": found["dropped"]["mrr"],
+            "confidential dropped": max(one["mrr"] for one in dropped.values()),
             "chance": found["chance"],
         },
         logarithmic=True,
@@ -49,8 +52,8 @@ def forecast(found: Mapping[str, Any]) -> str:
         "ceiling",
     )
     cells = [(f"{row['epsilon']:g}", *(_shown(row[key]) for key in keys)) for row in rows]
-    for name, key in (("confidential dropped", "dropped"), ("no privacy", "no_privacy")):
-        cells.append((name, *(_shown(found[key].get(k)) for k in keys)))
+    for name, own in {**dropped, "no privacy": found["no_privacy"]}.items():
+        cells.append((name, *(_shown(own.get(k)) for k in keys)))
     counts = found["statements"]
     return page(
         "What privacy would cost here",
@@ -82,11 +85,21 @@ def forecast(found: Mapping[str, Any]) -> str:
                     f"{len(counts['judged'])} times other unrestricted statements stood in for confidential ones: "
                     f"{_many(counts['stand_in'])} of them, beside {_many(counts['unrestricted'])} that stayed unrestricted; "
                     f"{_many(counts['judged'])} judged. Figures are means, intervals are over the stand-ins. By chance MRR would be "
-                    f"{found['chance']:.4f}."
+                    f"{found['chance']:.4f}.{_other_unit(found)}"
                 ),
             ),
         ],
         "Written by veil plan.",
+    )
+
+
+def _other_unit(found: Mapping[str, Any]) -> str:
+    """What a rehearsal with another unit than the marked one leaves out."""
+    if found["unit"] == found["rehearsed_unit"]:
+        return ""
+    return (
+        f" The unit is {found['unit']}, and was rehearsed as {found['rehearsed_unit']}: each of a group had the whole group's cap, so more "
+        "statements were learnt from than will be. Expect less than these figures."
     )
 
 

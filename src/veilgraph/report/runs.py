@@ -149,7 +149,7 @@ def _short(found: Findings) -> Section:
     if found.popular is not None:
         rows.append(("guessing popular answers", *of(found.popular), "—"))
     if found.quality:
-        rows.append(("guessing at random", *of({"mrr": found.quality[found.main]["chance_mrr"]}), 0.5))
+        rows.append(("guessing at random", *of(_by_chance(found.quality[found.main])), 0.5))
     columns = (
         "",
         "use: finds the hidden end of a fact (MRR; 1 is perfect)",
@@ -173,21 +173,28 @@ def _audit_words(audited: dict[str, Any]) -> str:
     )
 
 
+def _by_kind(name: str, measured: dict[str, Any]) -> list[tuple[Any, ...]]:
+    """A row for all statements, and one for each kind that was measured apart."""
+    kinds = {"all": measured} | {k: measured[k] for k in ("confidential", "unrestricted") if k in measured}
+    return [(name, kind, *(own.get(m, "—") for m in MEASURES)) for kind, own in kinds.items()]
+
+
+def _by_chance(measured: dict[str, Any]) -> dict[str, Any]:
+    """The MRR of guessing at random, of all statements and of each kind."""
+    kinds = {k: measured[k] for k in ("confidential", "unrestricted") if k in measured}
+    return {"mrr": measured["chance_mrr"], **{k: {"mrr": own["chance_mrr"]} for k, own in kinds.items()}}
+
+
 def _utility(found: Findings) -> Section:
     title = "What they are good for"
     if not found.quality:
         return Section(title, [Words("The graph has no test split: nothing can be ranked.")])
     rows: list[tuple[Any, ...]] = []
     for name, measured in found.quality.items():
-        rows.append((name, "all", *(measured[m] for m in MEASURES)))
-        for kind in ("confidential", "unrestricted"):
-            if kind in measured:
-                rows.append((name, kind, *(measured[kind][m] for m in MEASURES)))
+        rows += _by_kind(name, measured)
     if found.popular is not None:
-        rows.append(("guessing popular answers", "all", *(found.popular[m] for m in MEASURES)))
-    rows.append(
-        ("guessing at random", "all", found.quality[found.main]["chance_mrr"], *("—" for _ in MEASURES[1:]))
-    )
+        rows += _by_kind("guessing popular answers", found.popular)
+    rows += _by_kind("guessing at random", _by_chance(found.quality[found.main]))
     possible = may_be_confidential(found.graph)
     relations = found.quality[found.main]["relations"]
     names = list(found.graph.relations)

@@ -7,12 +7,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from veilgraph import machine
 from veilgraph.errors import InputError
 from veilgraph.layout import METRICS
-from veilgraph.rank.metrics import by_class, by_novelty, by_relation, mapping_classes, summarise
+from veilgraph.rank.metrics import apart, by_class, by_novelty, by_relation, mapping_classes, summarise
+from veilgraph.rank.popularity import WHOLE, popularity
 from veilgraph.rank.ranking import Ranker, Ranks
 from veilgraph.run.measured import about, remember
 
@@ -34,7 +33,8 @@ def evaluate(
     """split, mrr, mr, adjusted_mrr, hits@1/3/10, queries, queries_per_second; with ``details`` also per relation and class.
 
     Ranks each statement of the split on both sides among all entities, other known statements left out, ties at their
-    average rank; on a marked graph also apart for confidential and unrestricted statements, and where entities are new to training
+    average rank; on a marked graph also apart for confidential and unrestricted statements, beside
+    what guessing popular answers reaches on them (popular), and where entities are new to training
     by which end is (new_head, new_tail, both_new) and by whether the one asked for is (new_end, known_end). Also written to the run's
     metrics.json, which is for the curator.
     """
@@ -56,7 +56,7 @@ def evaluate(
         "queries": len(ranks.rank),
         "queries_per_second": round(len(ranks.rank) / seconds, 1),
     }
-    result |= _apart(ranks, found.secret(split))
+    result |= _marked(ranks, found, split)
     result |= by_novelty(ranks, found.train, len(found.entities))
     if details:
         result["relations"] = by_relation(ranks, list(found.relations))
@@ -65,12 +65,10 @@ def evaluate(
     return result
 
 
-def _apart(ranks: Ranks, secret: np.ndarray) -> dict[str, Any]:
-    """Of confidential and of unrestricted statements, where there are both or the first."""
-    both = np.concatenate([secret] * 2)  # sides
-    parts = {"confidential": both, "unrestricted": ~both} if both.any() else {}
-    return {
-        name: {**summarise(ranks.rank[part], ranks.candidates[part]), "queries": int(part.sum())}
-        for name, part in parts.items()
-        if part.any()
-    }
+def _marked(ranks: Ranks, graph: Graph, split: str) -> dict[str, Any]:
+    """Figures apart by marks, and what popular answers reach: what any model must beat, on confidential statements too."""
+    secret = graph.secret(split)
+    if not secret.any():
+        return {}
+    affordable = len(graph.relations) * len(graph.entities) <= WHOLE
+    return {**apart(ranks, secret), **({"popular": popularity(graph, split)} if affordable else {})}

@@ -56,8 +56,9 @@ class Exponential(Sanitiser):
             raise PrivacyError(f"a budget is a positive number, found {self.budget:g}.")
         if not request.public_items:
             raise PrivacyError(
-                "which items lists may have was read off the histories: an item that only one person has would vanish with that "
-                "person, so no ε holds. Name the public list of all items: --catalogue item/ (how their names begin) or a file."
+                "which items lists may have was read off the graph, whose names are those that histories have: an item that only one "
+                "person has would vanish with that person, so no ε holds. Name the public list of all items in a file, a name on each "
+                "line: --catalogue items.txt. (How their names begin, item/, is no such list: it chooses among the names of the graph.)"
             )
         if not (
             request.repeat and request.allowed.all()

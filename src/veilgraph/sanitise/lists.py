@@ -34,7 +34,7 @@ def sanitised(
 ) -> dict[str, Any]:
     """sanitiser, q_u, ndcg (beside that of the lists as they were), epsilon, promise, decided_from, and the lists by user.
 
-    ``listed`` names the public list of all items (recommend/catalogue.py), without which no ε holds.
+    ``listed`` names the public list of all items (recommend/catalogue.py): a file, without which no ε holds, or how names begin.
 
     Reads confidential data: none in a run that promises something — what users have, and what they told about themselves, is
     taken from unrestricted statements. ``everyone_told`` says that the attribute may be learnt from although it is marked:
@@ -85,7 +85,11 @@ def decided_from(shelf: Shelf, chain: Sequence[Sanitiser], relation: str | None)
     chosen = (
         [] if relation is not None else [f"the relation of the lists, {name}: the commonest of the graph"]
     )
-    return [*chosen, f"who has a list: whoever has any {name}"]
+    return [
+        *chosen,
+        f"who has a list: whoever has any {name}",
+        "that the graph has every item of the catalogue",
+    ]
 
 
 def learnt(

@@ -108,11 +108,13 @@ def tune(
     best.pop("threads", None)
     best["tuned_on"] = found_on
     write_text(folder / "best.yaml", yaml.safe_dump(best, sort_keys=False))
+    done = sum(t.state.is_finished() for t in study.trials)
     return {
         "model": base.model,
-        "trials": sum(t.state.is_finished() for t in study.trials),
+        "trials": done,
         "mrr": study.best_value,
-        "settings": study.best_params,
+        "mrr_is": f"the best of {done} trials on the {len(graph.splits['valid']):,} validation statements they were chosen by",
+        "settings": {**study.best_params, "tuned_on": found_on},
         "best": str(folder / "best.yaml"),
     }
 

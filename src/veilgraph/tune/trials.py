@@ -334,7 +334,10 @@ def _publish(out: Path, study: dict[str, Any], graph: Graph) -> dict[str, Any]:
     return {
         "model": run.config.model,
         "mean_trials": study["asked"]["mean"],
-        "score": scores[best],
+        "score": max(
+            scores[best], 0.0
+        ),  # (how many statements it is of is confidential: no other bound may be said)
+        "score_is": "the largest of the noisy scores of all trials, no estimate of how good the winner is",
         "score_deviation": study["score_noise"] * int(run.facts["per_unit"]),
         "epsilon": promise["epsilon"],
         "delta": promise["delta"],

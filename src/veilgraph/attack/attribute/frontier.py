@@ -102,7 +102,7 @@ def frontier(
     seed: int = 0,
     tell: Callable[[str], None] = lambda _: None,
 ) -> tuple[list[dict[str, Any]], str]:
-    """The rows, and a picture, for the lists of a run; sanitisers with an ε only where a public list of items is named.
+    """The rows, and a picture, for the lists of a run; sanitisers with an ε only where a public list of items is named by a file.
 
     Reads confidential data: the attribute of everybody. Releases: nothing; for the curator.
     """
@@ -113,7 +113,9 @@ def frontier(
         if offers.public or epsilon(sanitisers(chains[0])) is None
     }
     if keeps.keys() != STRENGTHS[repeat].keys():
-        tell("exponential is left out: its ε needs the public list of all items (--catalogue).")
+        tell(
+            "exponential is left out: its ε needs the public list of all items in a file (--catalogue items.txt)."
+        )
     rows = points(
         offers, secret, extra, later, keeps, repeat=repeat, attacker=attacker, top=top, seed=seed, tell=tell
     )

@@ -17,8 +17,9 @@ from veilgraph.attack.attribute.chosen import chosen
 from veilgraph.attack.attribute.knowledge import Knowledge, knowledge_of
 from veilgraph.errors import PrivacyError
 from veilgraph.load.graph import Graph
+from veilgraph.recommend.lists import later_of, readable
 from veilgraph.recommend.measures import kept_score, quality, wanted
-from veilgraph.recommend.offers import Offers, relation_of, table_of
+from veilgraph.recommend.offers import Offers, relation_of
 from veilgraph.recommend.shelf import offers_of
 from veilgraph.run.run import Run
 from veilgraph.sanitise import Sanitiser, sanitisers
@@ -69,9 +70,10 @@ def scene(
     """What a run offers, the secret of everybody, what the attacker knows beside lists, and what users took later."""
     found = run.graph(graph)
     refuse_a_recommender_that_knows(run, found, name)
-    offers = offers_of(run, found, relation=relation, splits=("train", "valid"), listed=listed)
-    number = relation_of(found, relation)
-    later = table_of(found, number, ("test",), offers.items)[2] & ~offers.taken
+    open_ = readable(run, found)  # (the lists that are shown)
+    number = relation_of(open_, relation)
+    offers = offers_of(run, open_, relation=open_.relations[number], splits=("train", "valid"), listed=listed)
+    later = later_of(found, number, offers)
     extra = knowledge_of(found, offers, (name, found.relations[number]), knowledge)
     return offers, Attribute.read(found, name, offers.users), extra, later
 

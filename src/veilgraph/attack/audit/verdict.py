@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from veilgraph.account.epsilon import spent
 from veilgraph.attack.audit.vectors import audit_vectors
 from veilgraph.attack.audit.whitebox import audit_steps
 from veilgraph.errors import ConfigError, PrivacyError
@@ -32,7 +33,8 @@ def audit(
 ) -> dict[str, Any]:
     """epsilon_lower_bound (95 %), epsilon_claimed, power, verdict (consistent | violated | inconclusive), canaries, mechanism_level.
 
-    A run is trained again with its own settings, a graph with those given. ``claim`` overrides what the ledger claims,
+    A run is trained again with its own settings, a graph with those given; the best of several trainings (``veil tune --epsilon``) is held
+    against what one of them costs, which is less than the whole study (``claim_is_of``). ``claim`` overrides what the ledger claims,
     to test a claim made elsewhere. With ``steps`` the noisy sums themselves are audited, and the noisy counts: whoever sees them sees
     more than the vectors tell. ``power`` is the largest claim these canaries could have refuted: what they show where hardly anything is
     promised; where it is below half of the claim, the audit says nothing, and says so.
@@ -46,9 +48,10 @@ def audit(
     if isinstance(target, Run):
         found = target.graph(graph)
         settings = {**{k: v for k, v in target.config.as_dict().items() if v is not None}, **settings}
-        claim = claim if claim is not None else target.epsilon
+        one_of_several = claim is None and "best_of" in target.facts
+        claim = claim if claim is not None else _of_one_training(target)
     else:
-        found = load(target)
+        found, one_of_several = load(target), False
     if settings.get("epsilon") is None and settings.get("noise_multiplier") is None:
         raise PrivacyError(
             "there is no claim to audit: the training is not private. Give --epsilon, or a private run; for an ordinary "
@@ -61,7 +64,20 @@ def audit(
             result = audit_steps(found, settings, canaries, claim, Path(folder), tell)
         else:
             result = audit_vectors(found, settings, canaries, claim, Path(folder), listener)
-    return {**result, "verdict": verdict(result)}
+    return {
+        **result,
+        "claim_is_of": "one training of a study" if one_of_several else "the run",
+        "verdict": verdict(result),
+    }
+
+
+def _of_one_training(run: Run) -> float | None:
+    """The ε of what is trained again: of the best of several trainings, what one of them costs and not the whole study."""
+    inside = [event["of"] for event in run.ledger.events if event["event"] == "selected"]
+    if not inside:
+        return run.epsilon
+    epsilon = spent(inside, run.delta).epsilon
+    return epsilon if math.isfinite(epsilon) else None
 
 
 def verdict(found: dict[str, Any]) -> str:

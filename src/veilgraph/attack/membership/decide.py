@@ -12,7 +12,7 @@ import torch
 
 from veilgraph.attack.membership.control import control
 from veilgraph.attack.membership.curve import measure
-from veilgraph.attack.membership.pool import Pool, matched, withheld
+from veilgraph.attack.membership.pool import Pool, matched, unit_of_marks, withheld
 from veilgraph.attack.standing import standing
 from veilgraph.errors import ConfigError
 from veilgraph.layout import ATTACKS
@@ -41,11 +41,12 @@ def membership(
 ) -> dict[str, Any]:
     """auc, tpr@fpr=0.01, tpr@fpr=0.001 with 95 % intervals, members, non_members; per attack, each beside its control.
 
-    Members are confidential training statements (any, if nothing is marked). Non-members are held-out ones, each matched with a
-    member like it; or, with ``withhold``, a twin of the run is trained with its settings, without statements that a fair coin took
-    out, and attacked. ``control`` is the same attack on a model that never read a confidential statement: ½ but for chance, or the
-    pool is to blame. ``rank`` and ``score`` need the vectors alone; with ``shadows`` the attacker also trains that many runs of his
-    own and decides by likelihood ratio (Carlini et al. 2022, arXiv 2112.03570).
+    What is decided about is what a promise is about: a unit. Members are confidential training statements (any, if nothing is
+    marked). Non-members are held-out ones, each matched with a member like it; or, with ``withhold``, a twin of the run is trained
+    with its settings, without units that a fair coin took out, and attacked (the scores of a unit's statements are added up). Where
+    a unit is more than a statement, only this is done. ``control`` is the same attack on a model that never read a confidential
+    statement: ½ but for chance, or the pool is to blame. ``rank`` and ``score`` need the vectors alone; with ``shadows`` the attacker
+    also trains that many runs of his own and decides by likelihood ratio (Carlini et al. 2022, arXiv 2112.03570).
 
     Reads confidential data: the statements to decide about, and the truth. Releases: nothing; for the curator.
     """
@@ -72,21 +73,22 @@ def membership(
             ratio(attacks["score"]),
             ratio(controls["score"]),
         )
-    results = {name: measure(score, pool.member, seed) for name, score in attacks.items()}
+    results = {name: measure(pool.by_unit(score), pool.units, seed) for name, score in attacks.items()}
     for name, own in results.items():
-        beside = measure(controls[name], pool.member, seed)
+        beside = measure(pool.by_unit(controls[name]), pool.units, seed)
         own |= {"control": beside["auc"], "control_interval": beside["auc_interval"]}
     best = max(results, key=lambda name: results[name]["auc"])
     told = {
         **results[best],
         "interval": results[best]["auc_interval"],
         "attack": best,
-        "members": int(pool.member.sum()),
-        "non_members": int((~pool.member).sum()),
+        "members": int(pool.units.sum()),
+        "non_members": int((~pool.units).sum()),
+        "decides_about": unit_of_marks(found),
         "non_members_are": "withheld" if withhold else "matched",
         "attacks": results,
-        "guarantee": run.guarantee,
-        "epsilon": run.epsilon,
+        "guarantee": attacked.guarantee,  # (a twin's folder is gone by now)
+        "epsilon": attacked.epsilon,
     }
     if not withhold:
         remember(attacked, ATTACKS, about(attacked, found, count=count, shadows=shadows, seed=seed), told)
@@ -118,9 +120,9 @@ def _likelihood_ratio(
     seen = np.zeros((shadows, len(keys)))
     with tempfile.TemporaryDirectory() as folder:
         for shadow in range(shadows):
-            half = rng.permutation(len(keys)) < len(keys) // 2
+            half = rng.permutation(len(pool.units)) < len(pool.units) // 2
             had[shadow] = (
-                half if shadow % 2 == 0 else ~had[shadow - 1]
+                half[pool.unit] if shadow % 2 == 0 else ~had[shadow - 1]
             )  # in pairs: each statement is in half of them
             inside = np.concatenate([rest, pool.statements[had[shadow]]])
             shadow_graph = graph.with_splits({**graph.splits, "train": inside})

@@ -15,6 +15,7 @@ import numpy as np
 
 from veilgraph.errors import InputError
 from veilgraph.load import Graph
+from veilgraph.mark.units import unit_of
 
 FEWEST = 20
 APART = 1.0  # the most a pair may differ by, in natural logarithms of degrees, all of them added up
@@ -23,15 +24,27 @@ AT_ONCE = 4000  # members of a kind that one assignment looks at
 
 @dataclass(frozen=True)
 class Pool:
-    """Statements to decide about, and the truth. Matched ones stand in the same order on both sides."""
+    """Statements to decide about, the truth, and whose they are. Matched ones stand in the same order on both sides."""
 
     statements: np.ndarray
     member: np.ndarray
+    unit: np.ndarray  # [n] from 0 on: what is decided about together
 
     @classmethod
     def of(cls, members: np.ndarray, others: np.ndarray) -> Pool:
-        """Members first."""
-        return cls(np.concatenate([members, others]), np.repeat([True, False], [len(members), len(others)]))
+        """Members first; each statement by itself."""
+        both = np.concatenate([members, others])
+        member = np.repeat([True, False], [len(members), len(others)])
+        return cls(both, member, np.arange(len(both)))
+
+    @property
+    def units(self) -> np.ndarray:
+        """``[u]`` whether a unit is a member."""
+        return np.asarray(np.bincount(self.unit, self.member) > 0)
+
+    def by_unit(self, scores: np.ndarray) -> np.ndarray:
+        """``[u]`` what the scores of a unit's statements add up to, by their number."""
+        return np.asarray(np.bincount(self.unit, scores) / np.bincount(self.unit))
 
 
 def confidential(graph: Graph, split: str) -> np.ndarray:
@@ -41,22 +54,41 @@ def confidential(graph: Graph, split: str) -> np.ndarray:
 
 
 def withheld(graph: Graph, count: int, rng: np.random.Generator) -> tuple[Graph, Pool]:
-    """A graph without those of ``2 · count`` confidential statements (or half of all) that a fair coin takes out, and the pool."""
-    inside = confidential(graph, "train")
-    size = min(2 * count, len(inside))
-    chosen = inside[rng.choice(len(inside), size, replace=False)]
+    """A graph without those of ``2 · count`` units of confidential statements (or half of all) that a fair coin takes out, and the pool.
+
+    A unit goes as a whole: what is promised is that nobody can tell whether *it* was there.
+    """
+    inside, unit = confidential(graph, "train"), unit_of(unit_of_marks(graph))
+    whose = np.unique(unit.of(graph, inside), return_inverse=True)[1]
+    many = int(whose.max()) + 1 if len(whose) else 0
+    size = min(2 * count, many)
+    chosen = rng.choice(many, size, replace=False)
     out = rng.random(size) < 0.5
     if min(out.sum(), (~out).sum()) < FEWEST:
         raise InputError(
-            f"the attack needs {FEWEST} members and {FEWEST} non-members at least: found {len(inside)} confidential training "
+            f"the attack needs {FEWEST} members and {FEWEST} non-members at least: found {many} units of confidential training "
             "statements to withhold from."
         )
-    kept = ~np.isin(graph.keys(graph.train), graph.keys(chosen[out]))
-    return graph.with_splits({**graph.splits, "train": graph.train[kept]}), Pool.of(chosen[~out], chosen[out])
+    place, gone = np.full(many, -1), np.zeros(many, bool)
+    place[chosen], gone[chosen] = np.arange(size), out
+    about = place[whose] >= 0
+    kept = ~np.isin(graph.keys(graph.train), graph.keys(inside[gone[whose]]))
+    pool = Pool(inside[about], ~gone[whose[about]], place[whose[about]])
+    return graph.with_splits({**graph.splits, "train": graph.train[kept]}), pool
+
+
+def unit_of_marks(graph: Graph) -> str:
+    """What a promise about this graph is about."""
+    return graph.marks.unit if graph.marks is not None else "statement"
 
 
 def matched(graph: Graph, count: int, rng: np.random.Generator) -> Pool:
     """Held-out confidential statements, each with a member like it; those without one are left out."""
+    if unit_of_marks(graph) != "statement":
+        raise InputError(
+            f"the unit is {unit_of_marks(graph)}, and a held-out statement is no such unit by itself: deciding about single statements "
+            "would look safer than what is promised. Train a twin of the run from which a coin withholds whole units: --withhold."
+        )
     inside = confidential(graph, "train")
     held = [confidential(graph, split) for split in graph.splits if split != "train"]
     outside = np.concatenate(held or [inside[:0]])

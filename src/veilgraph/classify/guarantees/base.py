@@ -100,6 +100,7 @@ class Guarantee(ABC):
     mechanism: ClassVar[str]
     units: ClassVar[tuple[str, ...]]  # of a graph's marks that it protects
     words: ClassVar[str]  # who or what is protected, in a certificate: «whether … in the graph»
+    words_before: ClassVar[str] = ""  # in certificates up to version 3, if they were others
     asked: ClassVar[str] = "a statement"  # what somebody who knows all else is not sure of
     reads: ClassVar[tuple[str, ...]]  # settings, beside those every guarantee has: others are refused
     public: ClassVar[tuple[str, ...]] = ("names of labels",)  # beside what always is

@@ -1,4 +1,4 @@
-"""Protects all confidential statements about one entity, and its labels: clipped noisy gradients on subgraphs that share nothing.
+"""Protects all confidential statements with one entity as head, and its labels: clipped noisy gradients on subgraphs that share nothing.
 
 An entity's example reads its place among unrestricted statements, the places of the tails of its own confidential statements, and its
 labels; no other example reads any of them. A confidential statement belongs to its head, so each entity's statements occur in one
@@ -22,11 +22,12 @@ from veilgraph.classify.private_steps import private_fit
 
 
 class Node(Guarantee):
-    """All confidential statements about one entity, and its labels."""
+    """All confidential statements with one entity as head, and its labels."""
 
     name = "node"
     unit = "node"
-    words = "all confidential statements about one entity (a patient, say) and its labels are"
+    words = "all confidential statements with one entity (a patient, say) as head and its labels are"
+    words_before = "all confidential statements about one entity (a patient, say) and its labels are"
     asked = "such an entity (where its labels are known to stay, ε counts twice)"
     mechanism = "clipped noisy gradients of subgraphs that share nothing"
     units = ("statement", "head")
