@@ -8,6 +8,7 @@ from itertools import groupby
 from typing import Any
 
 from veilgraph import registry
+from veilgraph.account.events import is_pure
 
 BY_HEAD = 4  # the first version whose words say that a statement belongs to its head alone
 
@@ -60,7 +61,7 @@ def statement(document: Mapping[str, Any]) -> str:
     return (
         f"Whether {who} in the graph changes the probability of any outcome of this training by a factor of at most "
         f"{rounded_up(odds, 2)} (ε = {rounded_up(epsilon, 3)}), except with probability {delta:g} (δ). Someone who knows everything else "
-        f"in the graph and thinks {asked} as likely as not cannot become more than {_sure(epsilon)} % sure of it.{_reached(document)} "
+        f"in the graph and thinks {asked} as likely as not cannot become more than {_sure(epsilon)} % sure of it.{_reached(document)}{_margin(document)} "
         f"This holds for what is released here, and for everything that is computed from it and public facts. It does not cover "
         f"what unrestricted statements reveal, nor the names of entities and relations, which are public. It is about this "
         f"run alone: several runs on one graph add up{_forks(document)}.{_decided(document)}"
@@ -73,6 +74,22 @@ def _reached(document: Mapping[str, Any]) -> str:
     if accuracy is None:
         return ""
     return f" Guessing every time, they are right in at most {rounded_up(100 * accuracy, 1)} % of cases (a coin: 50 %)."
+
+
+def _margin(document: Mapping[str, Any]) -> str:
+    """Whether what was released stays below its bound or reaches it, since version 4."""
+    charged = [
+        line["charge"]
+        for line in document.get("events", [])
+        if isinstance(line, Mapping) and "charge" in line
+    ]
+    told = [event for event in charged if event["event"] not in ("nothing", "non-private")]
+    if int(document.get("version", 1)) < 4 or not told or not all(map(is_pure, told)):
+        return ""
+    return (
+        " This bound is reached, not only kept: whoever saw the noisy answers or counts themselves would be right that often. (Noisy "
+        "training steps with the same ε stay far below it.)"
+    )
 
 
 def _forks(document: Mapping[str, Any]) -> str:

@@ -165,8 +165,8 @@ class _Privacy:
         low=0.501,
         high=0.9999,
     )
-    accept_reached: bool = setting(
-        False,
+    accept_reached: bool | None = setting(
+        None,
         bool,
         "Yes to answers that whoever sees them can rely on in more than 90 of 100 cases (mechanism respond, or whole-number "
         "counts, above epsilon 2.197).",
