@@ -35,7 +35,7 @@ def asked(epsilon: float, share: float = 0.5):  # type: ignore[no-untyped-def]
 @pytest.mark.parametrize("epsilon", [2.0, 4.0])
 def test_probabilities_are_right_on_average(epsilon: float) -> None:
     graph, questions, yes = asked(epsilon)
-    found = believe(questions, yes, epsilon, None, np.random.default_rng(0))
+    found = believe(questions, yes, epsilon, [], np.random.default_rng(0))
     secret = graph.keys(graph.train[graph.secret("train")])
     true = np.isin(graph.keys(found.statements), secret)
     assert (found.probability >= SMALLEST).all()
@@ -49,7 +49,7 @@ def test_probabilities_are_right_on_average(epsilon: float) -> None:
 
 def test_unrestricted_statements_are_not_believed_again() -> None:
     graph, questions, yes = asked(2.0)
-    found = believe(questions, yes, 2.0, None, np.random.default_rng(0))
+    found = believe(questions, yes, 2.0, [], np.random.default_rng(0))
     known = graph.keys(graph.train[~graph.secret("train")])
     assert not np.isin(graph.keys(found.statements), known).any()
     assert len(np.unique(graph.keys(found.statements))) == len(found.statements)
@@ -59,5 +59,5 @@ def test_nothing_asked_is_nothing_believed() -> None:
     graph, _, _ = asked(2.0)
     questions = Questions.about(unrestricted(graph), np.zeros(len(graph.relations), bool), 2.0)
     assert len(questions.cells) == 0
-    found = believe(questions, np.empty(0, np.int64), 2.0, None, np.random.default_rng(0))
+    found = believe(questions, np.empty(0, np.int64), 2.0, [], np.random.default_rng(0))
     assert len(found.statements) == 0

@@ -61,7 +61,8 @@ def statement(document: Mapping[str, Any]) -> str:
     return (
         f"Whether {who} in the graph changes the probability of any outcome of this training by a factor of at most "
         f"{rounded_up(odds, 2)} (ε = {rounded_up(epsilon, 3)}), except with probability {delta:g} (δ). Someone who knows everything else "
-        f"in the graph and thinks {asked} as likely as not cannot become more than {_sure(epsilon)} % sure of it.{_reached(document)}{_margin(document)} "
+        f"in the graph and thinks {asked} as likely as not cannot become more than {_sure(epsilon)} % sure of it."
+        f"{_reached(document)}{_margin(document)} "
         f"This holds for what is released here, and for everything that is computed from it and public facts. It does not cover "
         f"what unrestricted statements reveal, nor the names of entities and relations, which are public. It is about this "
         f"run alone: several runs on one graph add up{_forks(document)}.{_decided(document)}"

@@ -13,6 +13,7 @@ answer less the one before. What was probable anyway teaches nothing (learning i
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -81,9 +82,16 @@ class Teacher:
 
 
 def believe(
-    questions: Questions, yes: np.ndarray, epsilon: float, teacher: Teacher | None, rng: np.random.Generator
+    questions: Questions,
+    yes: np.ndarray,
+    epsilon: float,
+    teachers: Sequence[Teacher],
+    rng: np.random.Generator,
 ) -> Believed:
     """What is worth learning from after these answers: cells of yes, and of no where that was thought likely.
+
+    No ``teachers``: nobody says how well a statement fits. One was taught unrestricted statements; several were taught answers too, each
+    all but its own fold's, so that no answer speaks for itself.
 
     Reads confidential data: none; the answers are public. Releases: nothing.
     """
@@ -93,9 +101,9 @@ def believe(
     others, weight = _drawn(questions, rng)
     some = yes if len(yes) <= ASKED else np.sort(rng.choice(yes, ASKED, replace=False))
     fitted = _fit(
-        _facts(questions, some, teacher),
+        _facts(questions, some, teachers),
         len(yes) / max(len(some), 1),
-        _facts(questions, others, teacher),
+        _facts(questions, others, teachers),
         weight,
         lie,
     )
@@ -103,7 +111,7 @@ def believe(
     cells, odds = np.concatenate([yes, no]), np.r_[np.full(len(yes), epsilon), np.full(len(no), -epsilon)]
     logit = np.concatenate(
         [
-            fitted.logit(_facts(questions, part, teacher))
+            fitted.logit(_facts(questions, part, teachers))
             for part in np.array_split(cells, 1 + len(cells) // (1 << 20))
         ]
     )
@@ -113,7 +121,7 @@ def believe(
     return Believed(questions.cells.statements(cells[kept]), after[kept].astype(np.float32), learnt)
 
 
-def _facts(questions: Questions, cells: np.ndarray, teacher: Teacher | None) -> np.ndarray:
+def _facts(questions: Questions, cells: np.ndarray, teachers: Sequence[Teacher]) -> np.ndarray:
     """What is public of cells, ``[n, facts]``."""
     statements = questions.cells.statements(cells)
     head, relation, tail = statements.astype(np.int64).T
@@ -130,10 +138,23 @@ def _facts(questions: Questions, cells: np.ndarray, teacher: Teacher | None) -> 
         np.minimum(a, 0),
         np.minimum(b, 0),
     ]
-    if teacher is not None:
-        f, g = teacher.fits(statements)
+    if teachers:
+        f, g = _fits(teachers, cells, statements)
         facts += [f, g, f * g, f * f, g * g, a * f, b * g, a * g, b * f, np.maximum(f, g)]
     return np.column_stack(facts).astype(np.float64)
+
+
+def fold_of(cells: np.ndarray, folds: int) -> np.ndarray:
+    """Which teacher speaks of a cell: of several, the one that was not taught its answer."""
+    return np.asarray(cells % max(folds, 1))
+
+
+def _fits(teachers: Sequence[Teacher], cells: np.ndarray, statements: np.ndarray) -> np.ndarray:
+    """What the teachers say of statements, ``[2, n]``."""
+    found, whose = np.empty((2, len(cells)), np.float32), fold_of(cells, len(teachers))
+    for number, teacher in enumerate(teachers):
+        found[:, whose == number] = teacher.fits(statements[whose == number])
+    return found
 
 
 def _drawn(questions: Questions, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:

@@ -6,6 +6,7 @@ statements and those that were answered yes, each as much as it is probable. All
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -26,7 +27,7 @@ from veilgraph.models.parameters import Parameters
 from veilgraph.models.prior import Prior
 from veilgraph.noise.gauss import Noise
 from veilgraph.noise.measure import Meter
-from veilgraph.release.belief import AGAINST, SMALLEST, Believed, Teacher, believe
+from veilgraph.release.belief import AGAINST, SMALLEST, Believed, Teacher, believe, fold_of
 from veilgraph.release.counts import BELOW
 from veilgraph.release.response import Questions, respond
 from veilgraph.rng import Streams
@@ -88,15 +89,14 @@ class Answers:
         return Questions.about(self.public, possible, self.promise.answer_epsilon or 0.0, counted)
 
     def weigh(
-        self, prior: Prior | None, teacher: tuple[Model, Parameters, bool] | None, streams: Streams
+        self, prior: Prior | None, teachers: Sequence[tuple[Model, Parameters, bool]], streams: Streams
     ) -> None:
-        """Write down how probable each statement is, by what a model of unrestricted ones says."""
+        """Write down how probable each statement is, by what models say that were not taught its answer."""
         rng = streams.numpy("answers")
-        told = None
-        if teacher is not None:
-            model, p, reciprocal = teacher
+        told = []
+        for model, p, reciprocal in teachers:
             some = rng.choice(len(p.entities), min(AGAINST, len(p.entities)), replace=False)
-            told = Teacher(model, replace(p, prior=None), reciprocal, torch.from_numpy(np.sort(some)))
+            told.append(Teacher(model, replace(p, prior=None), reciprocal, torch.from_numpy(np.sort(some))))
         yes = read_tensors(self.path)[0]["yes"].numpy()
         believed = believe(self.questions(prior), yes, self.promise.answer_epsilon or 0.0, told, rng)
         write_tensors(
@@ -114,10 +114,14 @@ class Answers:
         tensors = read_tensors(self.path)[0]
         return Believed(*(tensors[name].numpy() for name in ("statements", "probability", "learnt")))
 
-    def learnt(self) -> Graph:
-        """Unrestricted statements, and those that were answered yes, each as much as its answer made it more probable."""
+    def learnt(self, but: tuple[int, int] | None = None, prior: Prior | None = None) -> Graph:
+        """Unrestricted statements, and those that were answered yes, each as much as its answer made it more probable; without one of so
+        many folds, if that is asked for."""
         believed = self.believed()
         weight = worth(believed)
+        if but is not None:
+            cells = self.questions(prior).cells.cells(believed.statements)
+            weight[fold_of(cells, but[1]) == but[0]] = 0
         told = believed.statements[weight > 0]
         splits = {**self.public.splits, "train": np.concatenate([self.public.train, told])}
         given = {name: np.ones(len(array), np.float32) for name, array in splits.items()}

@@ -41,7 +41,9 @@ from veilgraph.train.state import TrainingState
 from veilgraph.train.tasks import Labelled, Links, Task
 from veilgraph.train.tasks.links import objective_of
 
-TEACHING = 0.5  # of the epochs, for the model that weighs answers
+TEACHING = 0.5  # of the epochs, for a model that weighs answers
+FOLDS = 2  # of answers, where they teach who weighs the others
+Runner = Callable[[Path | None], Callable[[Plan, int], None]]
 
 
 def visible(graph: Graph, config: TrainConfig) -> Graph:
@@ -274,34 +276,36 @@ def _validation(session: Session) -> Validation:
     return Validation(session.public, session.model, session.settings, session.streams)
 
 
-def _runner(
-    session: Session, validation: Validation, listener: Listener | None, seconds: float
-) -> Callable[[Plan, int], None]:
-    """Takes the steps of a plan, so many epochs of them."""
+def _runner(session: Session, validation: Validation, listener: Listener | None, seconds: float) -> Runner:
+    """Takes the steps of a plan, so many epochs of them, with checkpoints in a folder if one is given."""
 
-    def run(plan: Plan, epochs: int) -> None:
-        run_epochs(
-            plan,
-            session.state,
-            validation,
-            session.settings,
-            session.folder,
-            epochs=epochs,
-            listener=listener,
-            checkpoint_seconds=seconds,
-        )
+    def into(folder: Path | None) -> Callable[[Plan, int], None]:
+        def run(plan: Plan, epochs: int) -> None:
+            run_epochs(
+                plan,
+                session.state,
+                validation,
+                session.settings,
+                folder,
+                epochs=epochs,
+                listener=listener,
+                checkpoint_seconds=seconds,
+            )
 
-    return run
+        return run
+
+    return into
 
 
 def _run(session: Session, listener: Listener | None, checkpoint_seconds: float) -> None:
     """All phases of a training: one, or unrestricted statements first and private steps after them."""
     state, settings, epochs = session.state, session.settings, session.settings.steps.epochs
     validation = _validation(session)
-    run = _runner(session, validation, listener, checkpoint_seconds)
+    runner = _runner(session, validation, listener, checkpoint_seconds)
+    run = runner(session.folder)
     private = settings.private
     if session.answers is not None:
-        _learn_answers(session, run)
+        _learn_answers(session, runner)
         return
     if private is None or not (private.first and len(session.public.train)):
         plan: Plan = session.plan()
@@ -321,27 +325,43 @@ def _run(session: Session, listener: Listener | None, checkpoint_seconds: float)
         plan.end(state.epoch, "stopped early: validation on unrestricted statements stalled")
 
 
-def _learn_answers(session: Session, run: Callable[[Plan, int], None]) -> None:
+def _learn_answers(session: Session, runner: Runner) -> None:
     """What was answered yes is learnt with unrestricted statements, by a model that begins anew."""
     answers = session.answers
     assert answers is not None
     if session.state.phase == 0:
-        _weigh(session, answers, run)
+        _weigh(session, answers, runner)
         session.again()
         assert session.ledger is not None
         assert session.folder is not None
         session.state.ledger = session.ledger.mark
         session.state.save(session.folder)
-    run(session.answers_plan(answers.learnt()), session.settings.steps.epochs)
+    runner(session.folder)(session.answers_plan(answers.learnt()), session.settings.steps.epochs)
 
 
-def _weigh(session: Session, answers: Answers, run: Callable[[Plan, int], None]) -> None:
-    """A model of unrestricted statements says how probable what was answered is."""
-    teacher = None
+def _weigh(session: Session, answers: Answers, runner: Runner) -> None:
+    """A model of unrestricted statements says how probable what was answered is.
+
+    Of relations that those never speak of it knows nothing: there two more are taught, each without half of the answers, and speak of
+    that half.
+    """
+    prior, epochs = session.state.parameters.prior, max(1, round(TEACHING * session.settings.steps.epochs))
+    teachers, reciprocal = [], session.settings.scorer.reciprocal
     if len(session.public.train) and session.model.separable:
-        run(session.answers_plan(session.public), max(1, round(TEACHING * session.settings.steps.epochs)))
-        teacher = (session.model, session.state.result, session.settings.scorer.reciprocal)
-    answers.weigh(session.state.parameters.prior, teacher, session.streams)
+        runner(session.folder)(session.answers_plan(session.public), epochs)
+        teachers = [(session.model, session.state.result, reciprocal)]
+    answers.weigh(prior, teachers, session.streams)
+    if not session.model.separable or not len(unknown_relations(session.graph)):
+        return
+    teachers, phase = [], session.state.phase
+    for fold in range(FOLDS):
+        session.again()
+        taught = answers.learnt((fold, FOLDS), prior)
+        if len(taught.train):
+            runner(None)(session.answers_plan(taught), epochs)
+        teachers.append((session.model, session.state.result, reciprocal))
+    session.state.phase = phase
+    answers.weigh(prior, teachers, session.streams)
 
 
 def weighed(run: Run, graph: Graph, listener: Listener | None = None) -> Answers:
