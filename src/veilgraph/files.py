@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import fcntl
 import hashlib
 import json
 import os
@@ -125,14 +126,20 @@ def append_line(path: Path, value: Mapping[str, Any]) -> None:
 
 
 def append_bytes(path: Path, data: bytes, keep: int | None = None) -> None:
-    """Add to a file and see it on disk; ``keep`` is how much of it stays before."""
+    """Add to a file and see it on disk; ``keep`` is how much of it stays before: half a line behind that goes, whole ones are refused.
+
+    Writers wait for each other: what one finds is what it adds to.
+    """
     with explained(path):
         new = not path.exists()
-        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, mode_of(path.name))
+        create = 0 if keep else os.O_CREAT
+        descriptor = os.open(path, os.O_RDWR | create | os.O_APPEND, mode_of(path.name))
         with os.fdopen(descriptor, "ab", buffering=0) as file:
-            before = file.tell() if keep is None else keep
-            if file.tell() != before:
-                file.truncate(before)
+            fcntl.flock(file, fcntl.LOCK_EX)  # (until it is closed)
+            before = file.seek(0, os.SEEK_END)
+            if keep is not None and before != keep:
+                _require_half_behind(descriptor, path, before, keep)
+                file.truncate(before := keep)
             try:
                 if file.write(data) != len(data):
                     raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(path))
@@ -143,6 +150,14 @@ def append_bytes(path: Path, data: bytes, keep: int | None = None) -> None:
                 raise
         if new:
             sync(path.parent)
+
+
+def _require_half_behind(descriptor: int, path: Path, size: int, keep: int) -> None:
+    """Raise unless all that stands behind what is known is a line without its end, which was never used."""
+    if size < keep or b"\n" in os.pread(descriptor, size - keep, keep):
+        raise VerificationError(
+            f"{path} was written by somebody else meanwhile: what was spent is not what it was. Start again, when nobody else does."
+        )
 
 
 def line_of(value: Mapping[str, Any], before: str = "") -> tuple[bytes, str]:
