@@ -31,6 +31,7 @@ from veilgraph.limits import read_yaml_text
 ABOUT = "veilgraph"  # in the header of our tensors: what is said of them
 SUM = "sha256"  # among that: of every byte but its own digits
 NO_SUM = "0" * 64
+SEPARATORS = frozenset("\t\n\r\v\f\x1c\x1d\x1e\x85\u2028\u2029")  # of cells and of lines, to some program
 LINE_SUM = "sum"  # at the end of our JSON lines
 
 
@@ -100,6 +101,15 @@ def write_text(path: Path, text: str, *, mode: int | None = None) -> None:
     """Replace a file in one step."""
     with written(path, mode=mode) as draft, draft.open("w", encoding="utf-8", newline="") as file:
         file.write(text)
+
+
+def cell(name: str) -> str:
+    """A name as it is written into a table of ours; what some program takes for the end of a cell or a row, as a JSON string.
+
+    No two names are written alike: what already looks like such a string is written as one.
+    """
+    alike = name.startswith('"') and name.endswith('"') and "\\" in name
+    return json.dumps(name) if alike or SEPARATORS & set(name) else name
 
 
 def as_json(value: Any) -> str:

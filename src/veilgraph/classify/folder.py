@@ -30,6 +30,7 @@ from veilgraph.classify.private_steps import COUNT_NOISE, STATE
 from veilgraph.errors import RunError, UsageError, VerificationError
 from veilgraph.files import (
     as_json,
+    cell,
     read_arrays,
     read_json,
     read_tensors,
@@ -45,6 +46,7 @@ from veilgraph.load.labels import Labels
 from veilgraph.run.commitment import commitment, confidential_relations
 from veilgraph.run.curator import only_one, place_of
 from veilgraph.run.facts import decided_from, digest_of
+from veilgraph.run.files import require_unchanged
 
 SALT, PLACE = "salt", "place.json"
 
@@ -141,7 +143,7 @@ def finish(
     target = folder / (ANSWERS if outcome.open_scores else f"{CURATOR}/{ANSWERS}")
     names, chance = graph.entities, outcome.scores[np.arange(len(best)), best]
     lines = [
-        f"{name}\t{labels.names[label]}\t{score:.4f}\n"
+        f"{cell(name)}\t{cell(labels.names[label])}\t{score:.4f}\n"
         for name, label, score in zip(names, best, chance, strict=True)
     ]
     write_text(target, "".join(lines), mode=0o666 if outcome.open_scores else 0o600)
@@ -156,11 +158,34 @@ def is_one(folder: Path) -> bool:
 
 
 def read_certificate(folder: Path) -> dict[str, Any]:
-    """As it was written."""
+    """What it says; refused where its seal, settings, ledger or files are not as they were, for it would be of something else."""
+    found = _certificate_as_it_is(folder)
+    text = (folder / CERTIFICATE).read_text(encoding="utf-8")
+    if found.get("seal") != certificate.seal(found) or text != as_json(found):
+        raise VerificationError(
+            f"{folder / CERTIFICATE} is damaged or was edited: its seal does not fit its content."
+        )
+    known = [name for name in found["hashes"] if name in (LEDGER, *CERTIFIED)]
+    require_unchanged(folder, found["hashes"], known)
+    _require_bound(folder, _read(folder), Ledger(folder / LEDGER))
+    return found
+
+
+def _certificate_as_it_is(folder: Path) -> dict[str, Any]:
+    """As it is written, unchecked."""
+    path = folder / CERTIFICATE
+    if not path.exists():
+        raise RunError(f"{folder} has no certificate: veil classify was not finished there.")
     try:
-        return dict(json.loads((folder / CERTIFICATE).read_text(encoding="utf-8")))
-    except (OSError, ValueError, TypeError):
-        raise RunError(f"{folder} has no certificate: veil classify was not finished there.") from None
+        found = json.loads(path.read_text(encoding="utf-8"))
+        if not {"hashes", "epsilon", "statement", "events"} <= found.keys() or not isinstance(
+            found["hashes"], dict
+        ):
+            raise ValueError("it does not say what a certificate says")
+        json.dumps(found, ensure_ascii=False).encode()  # (half a character is none)
+        return dict(found)
+    except (OSError, ValueError, TypeError, AttributeError, RecursionError) as error:
+        raise VerificationError(f"{path} is damaged: {error}") from None
 
 
 def verify(folder: Path) -> dict[str, Any]:
@@ -168,7 +193,7 @@ def verify(folder: Path) -> dict[str, Any]:
     reasons: list[str] = []
     epsilon, delta = None, None
     try:
-        given = read_certificate(folder)
+        given = _certificate_as_it_is(folder)
         again = _build(folder, certificate.version_of(given))
         epsilon, delta = again["epsilon"], again["delta"]
         reasons += certificate.differences(given, again)
@@ -188,8 +213,7 @@ def _build(folder: Path, version: int = certificate.VERSION) -> dict[str, Any]:
     about = _read(folder)
     settings = about["settings"]
     kind, ledger = guarantee(str(settings["guarantee"])), Ledger(folder / LEDGER)
-    if any(line["facts"] != digest_of(about) for line in ledger.lines if "facts" in line):
-        raise VerificationError(f"{folder / CONFIG} was changed: it is not what the training began with.")
+    _require_bound(folder, about, ledger)
     promise = {
         "guarantee": "dp" if ledger.private else "none",
         "mechanism": kind.mechanism,
@@ -203,6 +227,11 @@ def _build(folder: Path, version: int = certificate.VERSION) -> dict[str, Any]:
         **({"training": str(about["training"])} if "training" in about and version > 2 else {}),
     }
     return certificate.build(folder, ledger, promise, float(settings["delta"]), CERTIFIED, version)
+
+
+def _require_bound(folder: Path, about: dict[str, Any], ledger: Ledger) -> None:
+    if any(line["facts"] != digest_of(about) for line in ledger.lines if "facts" in line):
+        raise VerificationError(f"{folder / CONFIG} was changed: it is not what the training began with.")
 
 
 def _uncharged(folder: Path) -> list[str]:
@@ -239,5 +268,7 @@ def _read(folder: Path) -> dict[str, Any]:
             "commitment": str(found["commitment"]),
             "may_be_confidential": found["may_be_confidential"],
         }
-    except (OSError, ValueError, KeyError, TypeError):
-        raise RunError(f"{folder} is not the folder of a classification.") from None
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
+        raise RunError(
+            f"{folder} is not the folder of a classification, or its {CONFIG} is damaged."
+        ) from None

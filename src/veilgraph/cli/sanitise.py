@@ -37,7 +37,7 @@ def run(options: argparse.Namespace) -> dict[str, Any]:
     """Make lists."""
     from pathlib import Path
 
-    from veilgraph.files import check_file, write_text
+    from veilgraph.files import cell, check_file, write_text
     from veilgraph.run.run import Run
     from veilgraph.sanitise.lists import sanitised
 
@@ -56,7 +56,7 @@ def run(options: argparse.Namespace) -> dict[str, Any]:
     )
     if options.out:
         rows = [
-            f"{user}\t{item}\t{rank}"
+            f"{cell(user)}\t{cell(item)}\t{rank}"
             for user, items in found["lists"].items()
             for rank, item in enumerate(items, 1)
         ]
