@@ -24,7 +24,7 @@ from typing import Any
 import yaml
 
 from veilgraph.disk import digest, explained, sync
-from veilgraph.errors import ConfigError, InputError, RunError, VerificationError
+from veilgraph.errors import ConfigError, InputError, RunError, UsageError, VerificationError
 from veilgraph.layout import mode_of
 from veilgraph.limits import read_yaml_text
 
@@ -43,6 +43,15 @@ def check_file(path: str | Path | None) -> None:
         raise InputError(f"{path} is a folder: name the file to write, e.g. {Path(path) / 'out'}.")
     if not Path(path).parent.is_dir():
         raise InputError(f"{path} cannot be written: there is no folder {Path(path).parent}. Make it first.")
+
+
+def check_new(path: str | Path | None, *, force: bool = False) -> None:
+    """The same, and refuse one that is there already, which may be somebody's work, unless ``force`` says to replace it."""
+    check_file(path)
+    if path is not None and not force and os.path.lexists(path):
+        raise UsageError(
+            f"{path} exists already, and whoever wrote it may want to keep it. Nothing was replaced: name another file, or add --force."
+        )
 
 
 # --- whole files ------------------------------------------------------------------------------------------------------
