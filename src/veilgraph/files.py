@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import fcntl
 import hashlib
 import json
 import os
@@ -23,13 +24,14 @@ from typing import Any
 import yaml
 
 from veilgraph.disk import digest, explained, sync
-from veilgraph.errors import ConfigError, InputError, RunError, VerificationError
+from veilgraph.errors import ConfigError, InputError, RunError, UsageError, VerificationError
 from veilgraph.layout import mode_of
 from veilgraph.limits import read_yaml_text
 
 ABOUT = "veilgraph"  # in the header of our tensors: what is said of them
 SUM = "sha256"  # among that: of every byte but its own digits
 NO_SUM = "0" * 64
+SEPARATORS = frozenset("\t\n\r\v\f\x1c\x1d\x1e\x85\u2028\u2029")  # of cells and of lines, to some program
 LINE_SUM = "sum"  # at the end of our JSON lines
 
 
@@ -41,6 +43,15 @@ def check_file(path: str | Path | None) -> None:
         raise InputError(f"{path} is a folder: name the file to write, e.g. {Path(path) / 'out'}.")
     if not Path(path).parent.is_dir():
         raise InputError(f"{path} cannot be written: there is no folder {Path(path).parent}. Make it first.")
+
+
+def check_new(path: str | Path | None, *, force: bool = False) -> None:
+    """The same, and refuse one that is there already, which may be somebody's work, unless ``force`` says to replace it."""
+    check_file(path)
+    if path is not None and not force and os.path.lexists(path):
+        raise UsageError(
+            f"{path} exists already, and whoever wrote it may want to keep it. Nothing was replaced: name another file, or add --force."
+        )
 
 
 # --- whole files ------------------------------------------------------------------------------------------------------
@@ -101,6 +112,15 @@ def write_text(path: Path, text: str, *, mode: int | None = None) -> None:
         file.write(text)
 
 
+def cell(name: str) -> str:
+    """A name as it is written into a table of ours; what some program takes for the end of a cell or a row, as a JSON string.
+
+    No two names are written alike: what already looks like such a string is written as one.
+    """
+    alike = name.startswith('"') and name.endswith('"') and "\\" in name
+    return json.dumps(name) if alike or SEPARATORS & set(name) else name
+
+
 def as_json(value: Any) -> str:
     """The text of a JSON file."""
     return json.dumps(value, indent=2, ensure_ascii=False) + "\n"
@@ -125,14 +145,20 @@ def append_line(path: Path, value: Mapping[str, Any]) -> None:
 
 
 def append_bytes(path: Path, data: bytes, keep: int | None = None) -> None:
-    """Add to a file and see it on disk; ``keep`` is how much of it stays before."""
+    """Add to a file and see it on disk; ``keep`` is how much of it stays before: half a line behind that goes, whole ones are refused.
+
+    Writers wait for each other: what one finds is what it adds to.
+    """
     with explained(path):
         new = not path.exists()
-        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, mode_of(path.name))
+        create = 0 if keep else os.O_CREAT
+        descriptor = os.open(path, os.O_RDWR | create | os.O_APPEND, mode_of(path.name))
         with os.fdopen(descriptor, "ab", buffering=0) as file:
-            before = file.tell() if keep is None else keep
-            if file.tell() != before:
-                file.truncate(before)
+            fcntl.flock(file, fcntl.LOCK_EX)  # (until it is closed)
+            before = file.seek(0, os.SEEK_END)
+            if keep is not None and before != keep:
+                _require_half_behind(descriptor, path, before, keep)
+                file.truncate(before := keep)
             try:
                 if file.write(data) != len(data):
                     raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(path))
@@ -143,6 +169,14 @@ def append_bytes(path: Path, data: bytes, keep: int | None = None) -> None:
                 raise
         if new:
             sync(path.parent)
+
+
+def _require_half_behind(descriptor: int, path: Path, size: int, keep: int) -> None:
+    """Raise unless all that stands behind what is known is a line without its end, which was never used."""
+    if size < keep or b"\n" in os.pread(descriptor, size - keep, keep):
+        raise VerificationError(
+            f"{path} was written by somebody else meanwhile: what was spent is not what it was. Start again, when nobody else does."
+        )
 
 
 def line_of(value: Mapping[str, Any], before: str = "") -> tuple[bytes, str]:

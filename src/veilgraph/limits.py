@@ -24,6 +24,7 @@ DEFAULTS: Mapping[str, int] = {
     "text": 1 << 16,  # bytes of one name
     "nesting": 100,  # of lists in lists, in YAML, JSON and RDF
     "nodes": 1_000_000,  # values of a YAML file, aliases followed
+    "rows": 10_000_000,  # of one client of a federation; where nobody raises it, also what an eighth of the server's memory holds
     "entity": 200,  # characters of a DTD entity, which may not name another
 }
 UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
@@ -32,6 +33,11 @@ UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
 def limit(name: str) -> int:
     """What holds now."""
     return _chosen().get(name, DEFAULTS[name])
+
+
+def is_chosen(name: str) -> bool:
+    """Whether somebody said how much."""
+    return name in _chosen()
 
 
 def _chosen() -> dict[str, int]:

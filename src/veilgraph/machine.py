@@ -11,6 +11,7 @@ tells it to keep them.
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import importlib.util
 import math
@@ -136,3 +137,11 @@ def import_later(name: str) -> ModuleType:
     sys.modules[name] = module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
+
+
+def memory() -> int:
+    """Bytes of memory this process may use: the machine's, or what its container is given."""
+    found = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    with contextlib.suppress(OSError, ValueError):  # (no container, or no limit: «max»)
+        found = min(found, int(Path("/sys/fs/cgroup/memory.max").read_text(encoding="ascii")))
+    return found

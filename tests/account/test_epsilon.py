@@ -6,11 +6,15 @@ import math
 
 import dp_accounting as dp
 import pytest
+from dp_accounting.pld import PLDAccountant
 from dp_accounting.rdp import RdpAccountant
 
 from veilgraph.account import calibrate, spent
 from veilgraph.account.calibrate import steps_left
+from veilgraph.account.ceiling import ceiling
+from veilgraph.account.epsilon import merge
 from veilgraph.account.events import (
+    Event,
     failure,
     gaussian,
     is_pure,
@@ -18,6 +22,8 @@ from veilgraph.account.events import (
     pure,
     repeated,
     sampled,
+    selected,
+    to_accounting,
     together,
     zcdp,
 )
@@ -131,8 +137,6 @@ def test_steps_left_never_exceeds() -> None:
     ],
 )
 def test_events_that_make_no_sense_are_refused(event: dict[str, object]) -> None:
-    from veilgraph.account.events import to_accounting
-
     with pytest.raises(VerificationError):
         to_accounting(event)
 
@@ -177,3 +181,39 @@ def test_pure_and_gaussian_releases_add_up_by_the_least_bound() -> None:
     both = spent([pure(2.0), gaussian(5.0)], 1e-6)
     assert both.epsilon <= 2.0 + spent([gaussian(5.0)], 1e-6).epsilon + 1e-9
     assert both.epsilon > 2.0
+def test_what_would_take_hours_is_claimed_by_divergence() -> None:
+    """A line on a ledger from elsewhere kept whoever verified it busy for ever."""
+    endless = spent([repeated(10**9, sampled(1e-9, gaussian(1.0)))], 1e-6)
+    assert (endless.method, endless.pld) == ("RDP", None)
+    assert endless.epsilon == endless.rdp < 1
+    assert ceiling([repeated(10**9, sampled(1e-9, gaussian(1.0)))], 1e-6).mu is None
+    wide = spent([sampled(1e-30, gaussian(0.003))], 1e-6)
+    assert wide.pld is None
+
+
+def test_more_than_any_training_charges_is_refused() -> None:
+    kinds = [sampled(0.1, gaussian(1 + number / 1000)) for number in range(500)]
+    for events in (kinds, [together(*kinds)], [selected(3, together(*kinds))]):
+        with pytest.raises(VerificationError, match="500 releases that all differ"):
+            spent(events, 1e-6)
+    with pytest.raises(VerificationError, match=r"1e\+12 is the most"):
+        to_accounting(repeated(10**13, gaussian(1e9)))
+    with pytest.raises(VerificationError, match="times, and nothing is done more"):
+        spent([repeated(10**9, repeated(10**9, gaussian(1e9)))], 1e-6)
+
+
+@pytest.mark.parametrize(
+    "events",
+    [
+        [gaussian(100.0), repeated(20_000, sampled(0.02, gaussian(1.1)))],
+        [repeated(300_000, sampled(0.01, gaussian(3.0)))],
+        [repeated(100_000, sampled(1e-5, gaussian(0.8)))],
+        [repeated(100, sampled(0.05, gaussian(0.7 + stage / 10))) for stage in range(8)],
+        [pure(0.5), repeated(40, pure(0.01)), gaussian(4.0)],
+    ],
+)
+def test_what_trainings_charge_is_accounted_for_as_ever(events: list[Event]) -> None:
+    """The same ε as by the accountant alone."""
+    accountant = PLDAccountant(value_discretization_interval=1e-4)
+    accountant.compose(dp.ComposedDpEvent([to_accounting(one) for one in merge(events)]))
+    assert spent(events, 1e-6).pld == float(accountant.get_epsilon(1e-6))

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
+import threading
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from veilgraph.account import ledger as ledger_module
 from veilgraph.account.events import gaussian, non_private, repeated
 from veilgraph.account.ledger import Ledger
 from veilgraph.errors import VerificationError
@@ -69,3 +73,40 @@ def test_non_private_is_remembered(tmp_path: Path) -> None:
     assert ledger.private
     ledger.charge(non_private("published without a proof"), "two")
     assert not Ledger(ledger.path).private
+
+
+def test_a_charge_of_another_writer_is_never_cut_off(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Between the look at a ledger and the writing there is no moment for another charge."""
+    path = tmp_path / "ledger.jsonl"
+    one, other = Ledger(path), Ledger(path)
+    real, turn = ledger_module.append_bytes, [other]
+
+    def late(*given: Any, **more: Any) -> None:
+        if turn:
+            turn.pop().charge(gaussian(2.0), "of the other")
+        real(*given, **more)
+
+    monkeypatch.setattr(ledger_module, "append_bytes", late)
+    with pytest.raises(VerificationError, match="somebody else"):
+        one.charge(gaussian(3.0), "one")
+    assert [line["what"] for line in Ledger(path).lines] == ["of the other"]
+    path.write_bytes(b"")
+    with pytest.raises(
+        VerificationError, match="somebody else"
+    ):  # cut back: nothing is written into the middle of it
+        other.charge(gaussian(3.0), "two")
+    assert path.read_bytes() == b""
+
+
+def test_writers_wait_for_each_other(tmp_path: Path) -> None:
+    path = tmp_path / "ledger.jsonl"
+    Ledger(path).charge(gaussian(2.0), "one")
+    writer = threading.Thread(target=lambda: Ledger(path).charge(gaussian(3.0), "two"))
+    with path.open("rb") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        writer.start()
+        writer.join(0.3)
+        assert writer.is_alive()
+        assert len(Ledger(path).lines) == 1
+    writer.join(10)
+    assert len(Ledger(path).lines) == 2

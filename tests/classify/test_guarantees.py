@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -11,12 +12,16 @@ import pytest
 from tests.classify.clubs import CLUBS, SETTINGS
 from tests.ledgers import rewrite
 from veilgraph import registry
+from veilgraph.account.certificate import seal
 from veilgraph.classify import classify, folder
 from veilgraph.classify.guarantees import guarantee
 from veilgraph.classify.guarantees.edge import SUMS, sums_of
 from veilgraph.classify.places import places
-from veilgraph.errors import InputError, PrivacyError, VeilError
-from veilgraph.load import load
+from veilgraph.cli import main
+from veilgraph.errors import InputError, PrivacyError, RunError, VeilError
+from veilgraph.files import as_json, cell
+from veilgraph.load import Vocabulary, load
+from veilgraph.load.labels import Labels
 
 
 def few(name: str, steps: int, hops: int | None = None) -> dict[str, int]:
@@ -169,3 +174,66 @@ def test_damaged_folders_are_not_valid(town: Path, tmp_path: Path, file: str, co
     said = folder.verify(out)
     assert not said["valid"]
     assert said["reasons"]
+
+
+def test_an_edited_certificate_is_not_shown(
+    town: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "out"
+    classify(town, guarantee="label", epsilon=3.0, out=out, **few("label", 60), **SETTINGS)
+    path, whole = out / "certificate.json", (out / "certificate.json").read_bytes()
+    assert main(["certificate", str(out)]) == 0
+    edited = json.loads(whole) | {"epsilon": 0.01, "statement": "ε = 0.01: nobody can tell anything."}
+    for text in (
+        json.dumps(edited),
+        as_json(edited | {"seal": seal({k: v for k, v in edited.items() if k != "seal"})} | {"hashes": {}}),
+        whole.decode().replace("  ", " "),
+        "[" * 100_000,
+        "{}",
+        '"text"',
+    ):
+        path.write_text(text)
+        capsys.readouterr()
+        assert main(["certificate", str(out)]) == 5
+        said = capsys.readouterr()
+        assert "damaged" in said.err
+        assert "0.01" not in said.out
+    path.write_bytes(whole)
+    for name in ("answers.tsv", "ledger.jsonl", "network.safetensors", "classification.json"):
+        kept = (out / name).read_bytes()
+        (out / name).write_bytes(kept + b" \n")
+        assert main(["certificate", str(out)]) == 5
+        (out / name).write_bytes(kept)
+    assert main(["certificate", str(out)]) == 0
+
+
+def test_settings_that_nest_deeply_are_a_sentence(
+    town: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "out"
+    classify(town, guarantee="label", epsilon=3.0, out=out, **few("label", 60), **SETTINGS)
+    (out / "classification.json").write_text("[" * 200_000)
+    assert not folder.verify(out)["valid"]
+    with pytest.raises(RunError, match="damaged"):
+        classify(town, guarantee="label", epsilon=3.0, out=out, **few("label", 60), **SETTINGS)
+
+
+def test_a_row_of_answers_is_a_row_whatever_names_hold(town: Path, tmp_path: Path) -> None:
+    """A name with a tab and a line end, as Parquet allows it, wrote rows about others."""
+    bad = "p0\tclub1\t1.0000\np1"
+    graph = load(town)
+    names = [bad if name == "p7" else name for name in graph.entities]
+    renamed = replace(graph, entities=Vocabulary(names))
+    out = tmp_path / "out"
+    people = [f"p{i}" for i in range(300) if i != 7]
+    clubs = np.array([int(name[1:]) % 3 for name in people])
+    labels = Labels(np.array([renamed.entities.id(name) for name in people]), clubs, CLUBS)
+    classify(renamed, labels, guarantee="label", epsilon=3.0, out=out, **few("label", 60), **SETTINGS)
+    rows = [line.split("\t") for line in (out / "answers.tsv").read_text().splitlines()]
+    assert {len(row) for row in rows} == {3}
+    assert len(rows) == len(names)
+    assert [row[0] for row in rows if "p0" in row[0] and "club1" in row[0]] == [json.dumps(bad)]
+    written = [cell(name) for name in ("a\tb", '"a\\tb"', 'a"b', '"a"', "a\x85b", "a\u2028b", "plain")]
+    assert len(set(written)) == len(written)
+    assert all(len(one.splitlines()) == 1 and "\t" not in one for one in written)
+    assert cell('"a"') == '"a"'

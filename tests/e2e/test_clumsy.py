@@ -174,6 +174,31 @@ def test_where_nothing_can_be_written_is_said_before_the_work(
     assert load("graph").marks is not None
 
 
+def test_a_file_that_is_there_is_replaced_when_asked_for_only(
+    place: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Before any work; a link that leads nowhere is a file too."""
+    work, link = tmp_path / "thesis.txt", tmp_path / "link"
+    link.symlink_to(tmp_path / "nowhere")
+    graph, private = str(place / "graph"), str(place / "private")
+    for words in (
+        ["mark", "suggest", graph, "--relation", "hasDiagnosis"],
+        ["plan", graph, "--epsilons", "1"],
+        ["report", private],
+        ["sanitise", private, "--with", "shuffle", "--top", "2"],
+    ):
+        for path in (work, link):
+            work.write_text("three years of work")
+            assert "--force" in _refused(capsys, [*words, "--out", str(path)], code=2)
+            assert work.read_text() == "three years of work"
+            assert link.is_symlink()
+    assert main(["mark", "suggest", graph, "--relation", "hasDiagnosis", "--out", str(work), "--force"]) == 0
+    assert "three years" not in work.read_text()
+    assert main(["report", private, "--out", str(work), "--force"]) == 0
+    assert main(["report", private]) == main(["report", private]) == 0  # its own place, in the run
+    assert "nothing here" in _refused(capsys, ["mark", graph, "--everything", "--force"], code=2)
+
+
 def test_words_may_come_after_flags(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["predict", str(place / "ordinary"), "--top", "2", "--json", "patient/17", "takes"]) == 0
     assert len(json.loads(capsys.readouterr().out)) == 2

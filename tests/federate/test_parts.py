@@ -12,10 +12,10 @@ pytest.importorskip("flwr")
 from flwr.app import Array, ArrayRecord, ConfigRecord, RecordDict
 
 from tests.conftest import random_graph
-from veilgraph import registry
+from veilgraph import machine, registry
 from veilgraph.errors import ConfigError, InputError, RunError, UnknownNameError, UsageError
 from veilgraph.federate import messages
-from veilgraph.federate.coordinator import Coordinator, Refused, check_tokens, mean, trimmed
+from veilgraph.federate.coordinator import Coordinator, Refused, check_tokens, mean, most_rows, trimmed
 from veilgraph.federate.divide import WAYS, divide
 from veilgraph.federate.names import new_secret, read_secret, tokens
 from veilgraph.federate.strategies import strategy
@@ -237,12 +237,30 @@ def test_names_and_tokens_no_honest_client_sends() -> None:
     own = tokens("xyz", b"s" * 16)
     for name in ("", "../up", "a/b", "x" * 101, ".hidden", "a\nb"):
         with pytest.raises(Refused, match="name"):
-            check_tokens(name, own)
+            check_tokens(name, own, 9)
     for wrong in (own[:0], own[:, :8], own.astype(np.int64), own[0]):
         with pytest.raises(Refused, match="tokens are"):
-            check_tokens("a", wrong)
+            check_tokens("a", wrong, 9)
     with pytest.raises(Refused, match="twice"):
-        check_tokens("a", own[[0, 0]])
+        check_tokens("a", own[[0, 0]], 9)
+
+
+def test_a_client_brings_no_more_rows_than_a_part_of_the_memory_holds(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """76 MB of tokens became 3 GB on the server."""
+    terms = Terms(training={"model": "transe", "dimension": 128})
+    assert most_rows(terms) * 128 * 4 < machine.memory() / 8
+    monkeypatch.setattr(machine, "memory", lambda: 1 << 20)
+    held = most_rows(terms)
+    assert 50 < held < (1 << 20) / 8 / (128 * 4)
+    own = tokens(map(str, range(held + 1)), b"s" * 16)
+    with pytest.raises(Refused, match="VEILGRAPH_LIMITS=rows="):
+        Coordinator.begin(terms, tmp_path / "server", {"a": own[:5], "b": own})
+    assert not (tmp_path / "server").exists()
+    Coordinator.begin(terms, tmp_path / "server", {"a": own[:5], "b": own[:held]})
+    monkeypatch.setenv("VEILGRAPH_LIMITS", f"rows={held + 1}")
+    Coordinator.begin(terms, tmp_path / "more", {"a": own[:5], "b": own})
 
 
 @pytest.mark.parametrize("name", registry.names("strategies"))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import stat
 import subprocess
@@ -189,3 +190,45 @@ def test_files_are_their_owners_and_bad_addresses_are_explained(tmp_path: Path) 
     for wrong in (str(tmp_path / "text"), str(tmp_path), "mysql://localhost/x", "postgresql://127.0.0.1:1/x"):
         with pytest.raises(InputError):
             open_store(wrong)
+
+
+def charged_and_killed(place: Path) -> None:
+    """A server that is killed after 20 charges, which are in its log alone."""
+    code = (
+        "import os, sys; from veilgraph.serve.store import Question, open_store; store = open_store(sys.argv[1]);"
+        "[store.settle([Question('ann', f'q{i}', 1.0, [i])], limit=100) for i in range(20)]; os.kill(os.getpid(), 9)"
+    )
+    subprocess.run([sys.executable, "-c", code, str(place)], check=False, timeout=60)
+
+
+def test_what_a_killed_server_spent_is_in_the_file_after_the_next_start(tmp_path: Path) -> None:
+    """A copy of the file alone forgot every charge since the last 256."""
+    place, copy = tmp_path / "store.sqlite", tmp_path / "copy" / "store.sqlite"
+    copy.parent.mkdir()
+    charged_and_killed(place)
+    store = open_store(str(place))
+    shutil.copy2(place, copy)  # while it runs
+    other = open_store(str(copy))
+    assert other.spent("ann") == 20
+    other.close()
+    second = open_store(str(place))  # another server, so that closing the first is not the last
+    store.settle([Question("ann", "q20", 1.0, [20])], limit=100)
+    store.close()
+    shutil.copy2(place, tmp_path / "stopped.sqlite")
+    stopped = open_store(str(tmp_path / "stopped.sqlite"))
+    assert stopped.spent("ann") == 21
+    stopped.close()
+    second.close()
+
+
+def test_a_store_of_several_names_is_refused(tmp_path: Path) -> None:
+    place, linked = tmp_path / "store.sqlite", tmp_path / "linked.sqlite"
+    charged_and_killed(place)
+    os.link(place, linked)
+    for name in (place, linked):
+        with pytest.raises(InputError, match="hard links"):
+            open_store(str(name))
+    linked.unlink()
+    store = open_store(str(place))
+    assert store.spent("ann") == 20
+    store.close()

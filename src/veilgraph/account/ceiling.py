@@ -19,8 +19,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from veilgraph.account.epsilon import COARSE, merge, spent
-from veilgraph.account.events import Event, failures, is_private, to_accounting
+from veilgraph.account.epsilon import COARSE, losses, merge, spent
+from veilgraph.account.events import Event, failures, is_private
 
 POINTS = 60  # of the privacy profile that are compared with a Gaussian's
 LARGEST = 200.0  # μ: beyond this nothing is promised
@@ -87,14 +87,11 @@ def _mu_at(epsilon: float, delta: float) -> float:
 @lru_cache(maxsize=256)
 def _profile(document: str, delta: float) -> tuple[tuple[float, ...], tuple[float, ...]] | None:
     """δ at ε from 0 to where it falls below ``delta``; None where no privacy-loss distribution is to be had."""
-    import dp_accounting as dp
-    from dp_accounting.pld import PLDAccountant
-
     last = spent(json.loads(document), delta).epsilon
-    event = dp.ComposedDpEvent([to_accounting(e) for e in json.loads(document)])
-    accountant = PLDAccountant(value_discretization_interval=COARSE)
-    if not math.isfinite(last) or last > LARGEST or not accountant.supports(event):
+    if not math.isfinite(last) or last > LARGEST:
         return None
-    accountant.compose(event)
+    accountant = losses(document, COARSE)
+    if accountant is None:
+        return None
     epsilons = tuple(float(e) for e in np.linspace(0, last, POINTS))
     return epsilons, tuple(float(accountant.get_delta(e)) for e in epsilons)

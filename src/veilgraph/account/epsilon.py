@@ -11,8 +11,9 @@ import logging
 import math
 from collections.abc import Iterable
 from functools import lru_cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+from veilgraph.account.cost import affordable, require_countable
 from veilgraph.account.events import Event, failures, is_private, is_pure, repeated, to_accounting, zcdp
 from veilgraph.errors import VerificationError
 
@@ -46,6 +47,7 @@ def spent(events: Iterable[Event], delta: float, *, grid: float = FINE) -> Spent
     merged = merge(events)
     if not merged:
         return Spent(0.0, delta, 0.0, 0.0)
+    require_countable(merged)
     if not all(is_private(event) for event in merged):
         return Spent(math.inf, delta, None, math.inf)
     left = delta - sum(failures(event) for event in merged)
@@ -101,22 +103,38 @@ def _concentrated(event: Event) -> Event:
 
 @lru_cache(maxsize=4096)
 def _bounds(document: str, delta: float, grid: float) -> tuple[float | None, float]:
+    by_rdp = float(_divergences(document).get_epsilon(delta))
+    if by_rdp > 200:  # the grid would not fit in memory, and the promise is empty either way
+        return None, by_rdp
+    pld = losses(document, grid)
+    return (float(pld.get_epsilon(delta)) if pld is not None else None), by_rdp
+
+
+@lru_cache(maxsize=64)
+def _divergences(document: str) -> Any:
+    """Rényi divergences of these events, whatever δ is asked for."""
     import dp_accounting as dp
-    from dp_accounting.pld import PLDAccountant
     from dp_accounting.rdp import RdpAccountant
 
     logging.getLogger("absl").setLevel(logging.ERROR)  # «failed to converge» lines for fractional orders
-    event = dp.ComposedDpEvent([to_accounting(e) for e in json.loads(document)])
     rdp = RdpAccountant(ORDERS)
     try:
         rdp.compose(dp.ComposedDpEvent([to_accounting(_concentrated(e)) for e in json.loads(document)]))
     except dp.privacy_accountant.UnsupportedEventError as error:
         raise VerificationError(f"the ledger holds events nobody can account for: {error}") from None
-    by_rdp = float(rdp.get_epsilon(delta))
-    if by_rdp > 200:  # the grid would not fit in memory, and the promise is empty either way
-        return None, by_rdp
+    return rdp
+
+
+@lru_cache(maxsize=2)
+def losses(document: str, grid: float) -> Any:
+    """The privacy-loss distribution of these events, whatever δ is asked for; None where there is none, or it would take hours."""
+    import dp_accounting as dp
+    from dp_accounting.pld import PLDAccountant
+
+    merged = json.loads(document)
+    event = dp.ComposedDpEvent([to_accounting(one) for one in merged])
     pld = PLDAccountant(value_discretization_interval=grid)
-    if not pld.supports(event):
-        return None, by_rdp
+    if not pld.supports(event) or not affordable(merged):
+        return None
     pld.compose(event)
-    return float(pld.get_epsilon(delta)), by_rdp
+    return pld

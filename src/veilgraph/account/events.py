@@ -29,6 +29,7 @@ LOGARITHMIC = (
     0.0  # shape of the number of releases one is selected from: of all shapes it costs least, and is never 0
 )
 
+MOST_TIMES = 10**12  # of one release: far more than any training takes steps
 LEAST = 1e-30  # of a number in an event, and one over it the most: their squares can be computed with
 
 
@@ -124,8 +125,10 @@ def to_accounting(event: Event) -> DpEvent:
             return dp.PoissonSampledDpEvent(rate, to_accounting(event["of"]))
         if kind == "repeated":
             times = event["times"]
-            if not isinstance(times, int) or not 0 <= times <= 1 / LEAST:
-                raise ValueError(f"times {times!r}")
+            if not isinstance(times, int) or isinstance(times, bool) or not 0 <= times <= MOST_TIMES:
+                raise ValueError(
+                    f"it is said to be done {str(times)[:40]} times, {MOST_TIMES:.0e} is the most"
+                )
             return dp.SelfComposedDpEvent(to_accounting(event["of"]), times)
         if kind == "together":
             return dp.ComposedDpEvent([to_accounting(part) for part in event["all"]])

@@ -40,6 +40,7 @@ def classify(
     seeds: int = 1,
     share: float = 0.1,
     out: str | Path | None = None,
+    moved: bool = False,
     listener: Callable[[int, int, float], None] | None = None,
     **settings: Any,
 ) -> dict[str, Any]:
@@ -49,7 +50,8 @@ def classify(
 
     Learns from the labels the source says are for training, or from about a ``share`` of the labelled entities, others for each
     seed; tells the others. ``by`` is a path of relations whose end is the label (its first relation is left out of the edges, and so
-    are those of ``without``); all other statements of the graph are edges. With a guarantee, ``out`` is where what is released goes.
+    are those of ``without``); all other statements of the graph are edges. With a guarantee, ``out`` is where what is released goes;
+    ``moved`` says of such a folder, stopped and moved elsewhere, that no other copy of it goes on.
     Where labels are protected, ``names`` is the public list of them, a file or words: which there are must not come from those there are.
 
     Reads confidential data: statements and labels; without a guarantee as they are, with one as its docstring says. Releases: with a
@@ -92,7 +94,7 @@ def classify(
             scores = network_scores(edges, task, config, listener=listener)
         else:
             told = {"by": by, "without": without, "share": share}
-            scores, spent = _promised(graph, found, task, config, out, told)
+            scores, spent = _promised(graph, found, task, config, out, told, moved=moved)
         beside = without_learning(task.truth, task.folds.train, task.folds.test)
         results.append(measure(scores[task.folds.test], task.truth[task.folds.test]) | beside)
     accuracy = [one["accuracy"] for one in results]
@@ -119,13 +121,15 @@ def _promised(
     config: ClassifyConfig,
     out: str | Path | None,
     told: dict[str, Any],
+    *,
+    moved: bool,
 ) -> tuple[np.ndarray, float | None]:
     """Scores, and ε as the ledger says."""
     kind = guarantee(config.guarantee)
-    with tempfile.TemporaryDirectory() as scratch:
-        folder = Path(out) if out is not None else Path(scratch)
+    with tempfile.TemporaryDirectory() as scratch, folders.held(Path(out or scratch)):
+        folder = Path(out or scratch)
         if out is not None:
-            folders.begin(folder, graph, labels, config, told)
+            folders.begin(folder, graph, labels, config, told, moved=moved)
         book = Book.open(folder, config)
         outcome = kind.learn(task, config, book)
         if out is not None:

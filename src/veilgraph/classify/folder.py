@@ -7,10 +7,14 @@ certificate.json    what is promised, tied to the files
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
 import hmac
 import json
+import os
 import secrets
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -24,42 +28,96 @@ from veilgraph.classify.config import ClassifyConfig
 from veilgraph.classify.guarantees.base import CURATOR, Outcome, guarantee
 from veilgraph.classify.private_steps import COUNT_NOISE, STATE
 from veilgraph.errors import RunError, UsageError, VerificationError
-from veilgraph.files import as_json, read_arrays, read_tensors, write_json, write_tensors, write_text
+from veilgraph.files import (
+    as_json,
+    cell,
+    read_arrays,
+    read_json,
+    read_tensors,
+    write_json,
+    write_tensors,
+    write_text,
+)
 from veilgraph.layout import AGGREGATES as SUMS
 from veilgraph.layout import ANSWERS, CERTIFICATE, CERTIFIED, LEDGER, NETWORK, draft_of
 from veilgraph.layout import CLASSIFICATION as CONFIG
 from veilgraph.load import Graph
 from veilgraph.load.labels import Labels
 from veilgraph.run.commitment import commitment, confidential_relations
+from veilgraph.run.curator import only_one, place_of
 from veilgraph.run.facts import decided_from, digest_of
+from veilgraph.run.files import require_unchanged
+
+SALT, PLACE = "salt", "place.json"
 
 
-def begin(folder: Path, graph: Graph, labels: Labels, config: ClassifyConfig, told: dict[str, Any]) -> None:
-    """A new folder, or one that was begun with the same settings on the same graph and labels."""
-    path = folder / CONFIG
+@contextmanager
+def held(folder: Path) -> Iterator[None]:
+    """Hold a new folder, or one that was begun, for this process: two of them would spend more than one is certified for."""
     if (
         folder.exists()
-        and not path.exists()
+        and not (folder / CONFIG).exists()
         and [one for one in folder.iterdir() if one.name != CURATOR and draft_of(one.name) != CONFIG]
     ):
         raise UsageError(f"{folder} exists already and is not a classification. Choose another --out.")
     folder.mkdir(parents=True, exist_ok=True)
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            raise RunError(
+                f"{folder} is being written by another veil classify. Wait for it, or stop it."
+            ) from None
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def begin(
+    folder: Path,
+    graph: Graph,
+    labels: Labels,
+    config: ClassifyConfig,
+    told: dict[str, Any],
+    *,
+    moved: bool = False,
+) -> None:
+    """Settings and facts of a folder that is held, on its ledger; or those of one that was begun with the same settings on the same graph
+    and labels. One that was copied does not go on, unless ``moved`` says that no other copy will."""
     document = {"settings": {**asdict(config), **told}, **_facts(graph, labels, folder)}
-    if path.exists():
+    if (folder / CONFIG).exists():
         before = _read(folder)
         if any(before.get(key) != document[key] for key in ("settings", "commitment", "labels")):
             raise RunError(
                 f"{folder} was begun with other settings, another graph or other labels. Choose another --out."
             )
+        document = before
     else:
-        write_json(path, document)
+        document["training"] = secrets.token_hex(8)
+        write_json(folder / CONFIG, document)
     ledger = Ledger(folder / LEDGER)
     if not ledger.lines:
         ledger.charge(nothing(), "settings", facts=digest_of(document))
+    if "training" in document:  # (those of 0.3 do not know their place)
+        _require_in_place(folder, ledger, moved=moved)
+
+
+def _require_in_place(folder: Path, ledger: Ledger, *, moved: bool) -> None:
+    """Raise if the folder is a copy: each would be certified for what one of them spent."""
+    path, here = folder / CURATOR / PLACE, place_of(folder, f"{CURATOR}/{SALT}")
+    known = read_json(path).get("place") if path.exists() else None
+    if known is None and len(ledger.lines) > 1:
+        raise RunError(f"{path} is missing or damaged: whether another copy goes on cannot be told.")
+    if known not in (None, here):
+        again = f"veil classify … --out {folder} --moved, with all else as before"
+        only_one(ledger, folder, "classification", again, moved=moved)
+    if known != here:
+        write_json(path, {"place": here}, mode=0o600)
 
 
 def _facts(graph: Graph, labels: Labels, folder: Path) -> dict[str, Any]:
-    salt = folder / CURATOR / "salt"
+    salt = folder / CURATOR / SALT
     if not salt.exists():
         salt.parent.mkdir(parents=True, exist_ok=True)
         write_text(salt, secrets.token_hex(32), mode=0o600)
@@ -85,7 +143,7 @@ def finish(
     target = folder / (ANSWERS if outcome.open_scores else f"{CURATOR}/{ANSWERS}")
     names, chance = graph.entities, outcome.scores[np.arange(len(best)), best]
     lines = [
-        f"{name}\t{labels.names[label]}\t{score:.4f}\n"
+        f"{cell(name)}\t{cell(labels.names[label])}\t{score:.4f}\n"
         for name, label, score in zip(names, best, chance, strict=True)
     ]
     write_text(target, "".join(lines), mode=0o666 if outcome.open_scores else 0o600)
@@ -100,11 +158,34 @@ def is_one(folder: Path) -> bool:
 
 
 def read_certificate(folder: Path) -> dict[str, Any]:
-    """As it was written."""
+    """What it says; refused where its seal, settings, ledger or files are not as they were, for it would be of something else."""
+    found = _certificate_as_it_is(folder)
+    text = (folder / CERTIFICATE).read_text(encoding="utf-8")
+    if found.get("seal") != certificate.seal(found) or text != as_json(found):
+        raise VerificationError(
+            f"{folder / CERTIFICATE} is damaged or was edited: its seal does not fit its content."
+        )
+    known = [name for name in found["hashes"] if name in (LEDGER, *CERTIFIED)]
+    require_unchanged(folder, found["hashes"], known)
+    _require_bound(folder, _read(folder), Ledger(folder / LEDGER))
+    return found
+
+
+def _certificate_as_it_is(folder: Path) -> dict[str, Any]:
+    """As it is written, unchecked."""
+    path = folder / CERTIFICATE
+    if not path.exists():
+        raise RunError(f"{folder} has no certificate: veil classify was not finished there.")
     try:
-        return dict(json.loads((folder / CERTIFICATE).read_text(encoding="utf-8")))
-    except (OSError, ValueError, TypeError):
-        raise RunError(f"{folder} has no certificate: veil classify was not finished there.") from None
+        found = json.loads(path.read_text(encoding="utf-8"))
+        if not {"hashes", "epsilon", "statement", "events"} <= found.keys() or not isinstance(
+            found["hashes"], dict
+        ):
+            raise ValueError("it does not say what a certificate says")
+        json.dumps(found, ensure_ascii=False).encode()  # (half a character is none)
+        return dict(found)
+    except (OSError, ValueError, TypeError, AttributeError, RecursionError) as error:
+        raise VerificationError(f"{path} is damaged: {error}") from None
 
 
 def verify(folder: Path) -> dict[str, Any]:
@@ -112,10 +193,12 @@ def verify(folder: Path) -> dict[str, Any]:
     reasons: list[str] = []
     epsilon, delta = None, None
     try:
-        given = read_certificate(folder)
+        given = _certificate_as_it_is(folder)
         again = _build(folder, certificate.version_of(given))
         epsilon, delta = again["epsilon"], again["delta"]
         reasons += certificate.differences(given, again)
+        if certificate.version_of(given) < 3 and "training" in _read(folder):
+            reasons.append("certificate.json is of an earlier version than the classification it is about")
         if not reasons and (folder / CERTIFICATE).read_text(encoding="utf-8") != as_json(given):
             reasons.append("certificate.json was edited: it is not written the way it was")
         reasons += _uncharged(folder)
@@ -130,8 +213,7 @@ def _build(folder: Path, version: int = certificate.VERSION) -> dict[str, Any]:
     about = _read(folder)
     settings = about["settings"]
     kind, ledger = guarantee(str(settings["guarantee"])), Ledger(folder / LEDGER)
-    if any(line["facts"] != digest_of(about) for line in ledger.lines if "facts" in line):
-        raise VerificationError(f"{folder / CONFIG} was changed: it is not what the training began with.")
+    _require_bound(folder, about, ledger)
     promise = {
         "guarantee": "dp" if ledger.private else "none",
         "mechanism": kind.mechanism,
@@ -142,8 +224,14 @@ def _build(folder: Path, version: int = certificate.VERSION) -> dict[str, Any]:
         "commitment": about["commitment"],
         "may_be_confidential": about["may_be_confidential"],
         **({"decided_from": about["decided_from"]} if "decided_from" in about else {}),
+        **({"training": str(about["training"])} if "training" in about and version > 2 else {}),
     }
     return certificate.build(folder, ledger, promise, float(settings["delta"]), CERTIFIED, version)
+
+
+def _require_bound(folder: Path, about: dict[str, Any], ledger: Ledger) -> None:
+    if any(line["facts"] != digest_of(about) for line in ledger.lines if "facts" in line):
+        raise VerificationError(f"{folder / CONFIG} was changed: it is not what the training began with.")
 
 
 def _uncharged(folder: Path) -> list[str]:
@@ -180,5 +268,7 @@ def _read(folder: Path) -> dict[str, Any]:
             "commitment": str(found["commitment"]),
             "may_be_confidential": found["may_be_confidential"],
         }
-    except (OSError, ValueError, KeyError, TypeError):
-        raise RunError(f"{folder} is not the folder of a classification.") from None
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
+        raise RunError(
+            f"{folder} is not the folder of a classification, or its {CONFIG} is damaged."
+        ) from None

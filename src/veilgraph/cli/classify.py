@@ -71,6 +71,11 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     )
     promise.add_argument("--secure-noise", action="store_true", default=None, help="noise from AES")
     promise.add_argument("--out", help="the folder for what may be released, with its certificate")
+    promise.add_argument(
+        "--moved",
+        action="store_true",
+        help="the folder was stopped, and moved or restored, and no other copy of it will go on",
+    )
 
 
 def run(options: argparse.Namespace) -> dict[str, Any]:
@@ -88,6 +93,7 @@ def run(options: argparse.Namespace) -> dict[str, Any]:
         without=options.without,
         seeds=options.seeds,
         out=options.out,
+        moved=options.moved,
         share=options.share,
         listener=EpochProgress(),
         **settings,

@@ -44,6 +44,9 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         help="most statements of one unit a private step reads (default 10); wins over a rules file",
     )
     parser.add_argument("--out", help="save here instead of into GRAPH itself (suggest: the proposed rules)")
+    parser.add_argument(
+        "--force", action="store_true", help="suggest: replace the file of --out, if it is there"
+    )
     ways = parser.add_argument_group("suggest", "which guesses count")
     ways.add_argument(
         "--confidence", type=float, default=0.5, help="share of others with the secret (default 0.5)"
@@ -71,6 +74,10 @@ def run(options: argparse.Namespace) -> dict[str, Any]:
         raise UsageError(f"expected «veil mark GRAPH» or «veil mark suggest GRAPH», found {options.words}.")
     if before:
         return _suggest(options)
+    if options.force:
+        raise UsageError(
+            "--force replaces the file of «veil mark suggest … --out», and would do nothing here."
+        )
     if not options.out and not is_graph_folder(options.graph):
         raise UsageError(
             f"{options.graph} is no saved graph: marks are stored with the graph. Say where with --out."
@@ -128,17 +135,17 @@ def _suggest(options: argparse.Namespace) -> dict[str, Any]:
     import yaml
 
     from veilgraph.errors import InputError
-    from veilgraph.files import check_file, write_text
+    from veilgraph.files import check_new, write_text
     from veilgraph.load import load
     from veilgraph.load.store import is_graph_folder
     from veilgraph.mark import proposal, suggest
 
-    check_file(options.out)
     if options.out and is_graph_folder(Path(options.out).resolve().parent):
         raise InputError(
             f"{options.out} is inside a graph folder, which holds its own marks: write the proposal beside it, read it, then apply it with "
             f"veil mark {options.graph} --rules FILE."
         )
+    check_new(options.out, force=options.force)
     if not 0 <= options.luck <= 1:
         raise InputError(f"--luck is a chance between 0 and 1, found {options.luck}.")
     graph = load(options.graph)

@@ -24,6 +24,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--out", help="write a page with pictures here; a plan that was stopped goes on from OUT.parts.jsonl"
     )
+    parser.add_argument("--force", action="store_true", help="replace the file of --out, if it is there")
     add_settings(parser)
 
 
@@ -33,7 +34,7 @@ def run(options: argparse.Namespace) -> dict[str, Any]:
 
     from veilgraph.cli.terminal import note
     from veilgraph.errors import ConfigError, UsageError
-    from veilgraph.files import check_file, write_text
+    from veilgraph.files import check_new, write_text
     from veilgraph.report.forecast import forecast
     from veilgraph.tune.rehearse import rehearse
 
@@ -46,7 +47,7 @@ def run(options: argparse.Namespace) -> dict[str, Any]:
     settings = chosen_settings(options)
     if {"epsilon", "noise_multiplier", "drop_confidential"} & settings.keys():
         raise UsageError("a plan tries several budgets: give them with --epsilons.")
-    check_file(options.out)
+    check_new(options.out, force=options.force)
     seed = int(settings.pop("seed", 0))
     keep = Path(f"{options.out}.parts.jsonl") if options.out else None
     found = rehearse(

@@ -31,17 +31,18 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--graph", help="the graph, if it has moved")
     parser.add_argument("--seed", type=int, help="for experiments: repeatable lists, which no ε holds for")
     parser.add_argument("--out", help="write the lists here (TSV: user, item, rank)")
+    parser.add_argument("--force", action="store_true", help="replace the file of --out, if it is there")
 
 
 def run(options: argparse.Namespace) -> dict[str, Any]:
     """Make lists."""
     from pathlib import Path
 
-    from veilgraph.files import check_file, write_text
+    from veilgraph.files import cell, check_new, write_text
     from veilgraph.run.run import Run
     from veilgraph.sanitise.lists import sanitised
 
-    check_file(options.out)
+    check_new(options.out, force=options.force)
     found = sanitised(
         Run.open(options.run),
         options.chain,
@@ -56,7 +57,7 @@ def run(options: argparse.Namespace) -> dict[str, Any]:
     )
     if options.out:
         rows = [
-            f"{user}\t{item}\t{rank}"
+            f"{cell(user)}\t{cell(item)}\t{rank}"
             for user, items in found["lists"].items()
             for rank, item in enumerate(items, 1)
         ]

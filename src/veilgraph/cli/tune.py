@@ -20,6 +20,11 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         default=30,
         help="trials in all (default 30); with --epsilon, which tunes on confidential statements too, their mean number",
     )
+    parser.add_argument(
+        "--moved",
+        action="store_true",
+        help="with --epsilon: the study was moved or restored, and no other copy of it will go on",
+    )
     add_settings(parser)
 
 
@@ -40,7 +45,12 @@ def run(options: argparse.Namespace) -> dict[str, Any]:
         note(f"trial {trial['trial']}: {score} ({chosen or 'defaults'})")
 
     return tune(
-        options.graph, out=options.out, trials=options.trials, report=report, **chosen_settings(options)
+        options.graph,
+        out=options.out,
+        trials=options.trials,
+        moved=options.moved,
+        report=report,
+        **chosen_settings(options),
     )
 
 

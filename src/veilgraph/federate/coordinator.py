@@ -13,16 +13,18 @@ from pathlib import Path
 
 import numpy as np
 
+from veilgraph import machine
 from veilgraph.config import TrainConfig
 from veilgraph.errors import InputError, RunError
 from veilgraph.federate.names import WIDTH
 from veilgraph.federate.strategies import strategy
 from veilgraph.federate.terms import LARGEST, Terms
 from veilgraph.files import append_line, read_arrays, write_arrays, write_json
+from veilgraph.limits import VARIABLE, is_chosen, limit
 from veilgraph.rng import Streams
 
 STATE, SEATS, TRACE = "state.safetensors", "federation.json", "trace.jsonl"
-MOST_ROWS = 10_000_000  # of one client
+SHARE = 8  # one client may take such a part of the server's memory
 ROWS_TOGETHER = 1 << 14  # trimmed at a time
 
 
@@ -72,8 +74,9 @@ class Coordinator:
         """
         if not members:
             raise InputError("no client has joined.")
+        most = most_rows(terms)
         for name, own in members.items():
-            check_tokens(name, own)
+            check_tokens(name, own, most)
         together, place = np.unique(np.concatenate(list(members.values())), axis=0, return_inverse=True)
         ends = np.cumsum([len(own) for own in members.values()])
         places = np.split(place.ravel(), ends[:-1])
@@ -219,12 +222,26 @@ def nothing_sent(idle: Collection[str], clients: int) -> str | None:
     return f"{', '.join(idle)}: sends nothing and is not averaged in, because it {how}"
 
 
-def check_tokens(name: str, own: np.ndarray) -> None:
+def most_rows(terms: Terms) -> int:
+    """How many rows one client may bring: a few bytes of tokens each, which the server turns into rows of a table."""
+    row = (
+        8 * initial_rows(terms, 1).shape[1] + 6 * WIDTH
+    )  # bytes: the table and what is made of it, tokens and their order
+    held = limit("rows")
+    return held if is_chosen("rows") else max(1, min(held, machine.memory() // SHARE // row))
+
+
+def check_tokens(name: str, own: np.ndarray, most: int) -> None:
     """Raise for what no honest client would send when it joins."""
     if not re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}", name):
         raise Refused("a client's name has 1 to 100 letters, digits, dots, dashes and underscores")
-    if own.dtype != np.uint8 or own.ndim != 2 or own.shape[1] != WIDTH or not 0 < len(own) <= MOST_ROWS:
+    if own.dtype != np.uint8 or own.ndim != 2 or own.shape[1] != WIDTH or not len(own):
         raise Refused(f"tokens are {own.dtype} {own.shape}, not uint8 (rows, {WIDTH})")
+    if len(own) > most:
+        raise Refused(
+            f"it brings {len(own):,} rows, and one client may bring {most:,} (what an eighth of the server's memory holds); more with "
+            f"{VARIABLE}=rows={len(own)}, set for the server"
+        )
     if len(np.unique(own, axis=0)) != len(own):
         raise Refused("a row was named twice")
 

@@ -14,10 +14,11 @@ from flwr.serverapp import Grid
 
 from veilgraph.errors import InputError
 from veilgraph.federate import messages
-from veilgraph.federate.coordinator import MOST_ROWS, Coordinator, Refused, check_tokens, nothing_sent
+from veilgraph.federate.coordinator import Coordinator, Refused, check_tokens, most_rows, nothing_sent
 from veilgraph.federate.messages import Unreadable, pack
 from veilgraph.federate.names import WIDTH
 from veilgraph.federate.terms import Terms
+from veilgraph.limits import limit
 
 LOOK = 1.0  # seconds between looks for clients
 FIGURES = ("mrr.fede", "mrr.shared")  # what a client may say at the end
@@ -118,8 +119,9 @@ class Server:
 
     def _here(self, reply: Message) -> tuple[str, np.ndarray, bool]:
         said = self._facts(reply, "here")
-        tokens, name = messages.array(reply, "tokens", MOST_ROWS * WIDTH), str(said.get("name"))
-        check_tokens(name, tokens)
+        most = most_rows(self.terms)
+        tokens, name = messages.array(reply, "tokens", limit("rows") * WIDTH), str(said.get("name"))
+        check_tokens(name, tokens, most)
         return name, tokens, said.get("idle") is True
 
     # --- rounds ---------------------------------------------------------------------------------------------------

@@ -10,7 +10,7 @@ import numpy as np
 
 from veilgraph.account.statement import rounded_up, spending
 from veilgraph.errors import ConfigError
-from veilgraph.files import write_text
+from veilgraph.files import check_new, write_text
 from veilgraph.layout import PRIVATE, REPORT_PAGE, REPORT_TEXT
 from veilgraph.load import Graph
 from veilgraph.mark import may_be_confidential, summarise
@@ -35,12 +35,14 @@ def report(
     runs: Run | str | Path | Sequence[Run | str | Path],
     *,
     out: str | Path | None = None,
+    force: bool = False,
     graph: Graph | str | Path | None = None,
     canaries: int = 0,
     format: str = "html",
     note: Callable[[str], None] | None = None,
 ) -> Path:
-    """Write a report about runs on one graph; returns its path (report.html or report.md in the first run's folder).
+    """Write a report about runs on one graph; returns its path (report.html or report.md in the first run's folder). A file named by
+    ``out`` that is there already is replaced only with ``force``.
 
     The first private run is the one the promise is about; the others are compared with it. With ``canaries`` it is
     audited, which trains it once more.
@@ -49,6 +51,7 @@ def report(
     """
     if format not in ("html", "md"):
         raise ConfigError(f"a report is html or md, found {format!r}.")
+    check_new(out, force=force)
     found = find(runs, graph=graph, canaries=canaries, note=note)
     first = next(iter(found.runs.values()))
     usual = first.folder / (REPORT_TEXT if format == "md" else REPORT_PAGE)

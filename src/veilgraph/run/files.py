@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from veilgraph.disk import digest
@@ -10,10 +10,12 @@ from veilgraph.errors import UsageError, VerificationError
 from veilgraph.layout import CLASSIFICATION, CONFIG, LEDGER, MANIFEST, RELATIONS
 
 
-def require_unchanged(folder: Path, certified: Mapping[str, str]) -> None:
-    """Raise if a certified file is gone, or settings or ledger are others; vectors are hashed by ``veil certificate verify`` only."""
+def require_unchanged(
+    folder: Path, certified: Mapping[str, str], looked_at: Sequence[str] = (CONFIG, LEDGER)
+) -> None:
+    """Raise if a certified file is gone, or one that is looked at is another; a run's vectors are hashed by ``veil certificate verify``."""
     gone = [name for name in certified if not (folder / name).is_file()]
-    small = [name for name in (CONFIG, LEDGER) if name not in gone]
+    small = [name for name in looked_at if name not in gone]
     changed = [name for name in small if certified.get(name) != digest(folder / name)]
     if gone or changed:
         said = [*(f"{name} is gone" for name in gone), *(f"{name} was changed" for name in changed)]

@@ -22,11 +22,10 @@ import pyarrow.compute as pc
 
 from veilgraph.account.certificate import seal
 from veilgraph.account.epsilon import DELTA
-from veilgraph.account.events import nothing
 from veilgraph.account.ledger import Ledger
 from veilgraph.account.promise import guarantee_of
 from veilgraph.config import TrainConfig
-from veilgraph.errors import PrivacyError, RunError, VerificationError
+from veilgraph.errors import RunError, VerificationError
 from veilgraph.files import (
     as_json,
     line_of,
@@ -43,7 +42,7 @@ from veilgraph.load.source import as_seen_from, load
 from veilgraph.load.vocabulary import Vocabulary
 from veilgraph.mark.rules import mark
 from veilgraph.run.commitment import commitment
-from veilgraph.run.curator import place_of, read_curator, write_curator
+from veilgraph.run.curator import only_one, place_of, read_curator, write_curator
 from veilgraph.run.files import instead, require_unchanged
 
 if TYPE_CHECKING:
@@ -309,16 +308,7 @@ class Run:
         what one of them spent. ``moved`` says that it is the only one; the ledger, and so the certificate, repeat it."""
         if self.in_place:
             return
-        if not moved:
-            raise PrivacyError(
-                f"{self.folder} is a copy of the folder this training began in, or was moved or restored (or somebody changed who may read "
-                "its files). If both went on, each would be "
-                f"certified for what it spent alone, and the two would add up. If this is the only one that will go on, say so: "
-                f"veil resume {self.folder} --moved"
-            )
-        self.ledger.charge(
-            nothing(), "goes on in another place; by the curator's word the only one", moved=True
-        )
+        only_one(self.ledger, self.folder, "training", f"veil resume {self.folder} --moved", moved=moved)
         write_curator(self.folder, {**read_curator(self.folder, self.facts), "place": place_of(self.folder)})
 
     @property

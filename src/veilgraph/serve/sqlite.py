@@ -28,11 +28,13 @@ class SqliteStore(Store):
             os.close(
                 os.open(place, os.O_RDWR | os.O_CREAT, 0o600)
             )  # for its owner only, from the first moment
+            _refuse_links(place)
             self.connection = _connect(place)
             self.place, self.file = place, _identity(place)
             self.connection.execute("PRAGMA journal_mode=WAL")
             self.connection.execute("PRAGMA synchronous=FULL")
             self.connection.execute(f"PRAGMA wal_autocheckpoint={LONGEST}")
+            self._into_the_file()  # what a server that was killed left in the log
         except (OSError, sqlite3.Error) as error:
             raise InputError(f"{path} cannot be used as a store: {error}.") from None
         self.commits, self.tidier = 0, ThreadPoolExecutor(1, "tidy")
@@ -64,17 +66,32 @@ class SqliteStore(Store):
         with suppress(sqlite3.Error), closing(_connect(self.place)) as connection:
             connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
 
+    def _into_the_file(self) -> None:
+        """Move what is in the log into the database, as far as nobody still reads what was there before; others do not wait."""
+        self.connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
+
     def rollback(self) -> None:
         if self.connection.in_transaction:
             self.connection.execute("ROLLBACK")
 
     def close(self) -> None:
         self.tidier.shutdown(wait=True)
+        with suppress(sqlite3.Error):  # (is in the log, on disk, where it fails)
+            self._into_the_file()
         self.connection.close()
 
 
 def _connect(place: Path) -> sqlite3.Connection:
     return sqlite3.connect(place, timeout=PATIENCE, isolation_level=None, check_same_thread=False)
+
+
+def _refuse_links(place: Path) -> None:
+    """Raise for a database of several names: its log goes by one of them, and by another what is in it would not be seen."""
+    if (names := place.stat().st_nlink) > 1:
+        raise InputError(
+            f"{place} has {names} names (hard links), and what was spent is partly in a log that goes by one of them: by another, budgets "
+            'would be spent again. Remove the other names, or make a copy: sqlite3 STORE ".backup COPY"'
+        )
 
 
 def _identity(place: Path) -> tuple[int, int] | None:

@@ -41,8 +41,11 @@ def train(
     Reads confidential data: every training statement; with ``drop_confidential`` none. Releases: the vectors; with
     ``epsilon`` under the guarantee in the run's certificate, otherwise without any.
     """
-    run = begin(graph, marks, out=out, explain=explain, one_of_several=one_of_several, **settings)
-    return _finish(run, run.graph(), listener, checkpoint_seconds)
+    begun = begin(graph, marks, out=out, explain=explain, one_of_several=one_of_several, **settings)
+    with begun.locked():  # (as soon as the folder is there, another process may have gone on with it)
+        run = replace(Run.open(begun.folder), held=begun.held)
+        _refuse_to_go_on(run)
+        return _finish(run, run.graph(), listener, checkpoint_seconds)
 
 
 def resume(
@@ -59,15 +62,25 @@ def resume(
 
     Reads confidential data and releases: as ``train``.
     """
-    run = Run.open(folder)
-    if run.finished and (run.folder / CERTIFICATE).is_file():
-        raise RunError(f"{folder} is finished already: there is nothing to resume.")
-    if run.finished:  # stopped between its vectors and its certificate
-        certify(run, run.graph(graph))
-        return run
+    with Run.open(folder).locked():
+        run = Run.open(folder)  # as it is now: whoever held it until now may have finished it
+        certified = (run.folder / CERTIFICATE).is_file()
+        if run.finished and not certified:  # stopped between its vectors and its certificate
+            certify(run, run.graph(graph))
+            return run
+        _refuse_to_go_on(run)
+        found = run.graph(graph)
+        run.require_in_place(moved=moved)
+        return _finish(run, found, listener, checkpoint_seconds)
+
+
+def _refuse_to_go_on(run: Run) -> None:
+    """Raise where there is nothing to go on with, or what would go on is not what was begun. Under the run's lock."""
+    if run.finished:
+        raise RunError(f"{run.folder} is finished already: there is nothing to resume.")
     if (run.folder / CERTIFICATE).is_file():
         raise RunError(
-            f"{folder} was finished and certified, and its vectors are gone: what was released cannot be made again for what was paid. "
+            f"{run.folder} was finished and certified, and its vectors are gone: what was released cannot be made again for what was paid. "
             "Put the files back from a copy, or train anew."
         )
     changed = unbound(run.ledger, run.config, run.facts, file=run.folder / CONFIG)
@@ -80,29 +93,26 @@ def resume(
             f"{run.folder} has no {CURATOR}: whether a graph is the right one cannot be told without it."
         )
     require_names(run.ledger, run.folder / VOCABULARY)
-    found = run.graph(graph)
-    run.require_in_place(moved=moved)
-    return _finish(run, found, listener, checkpoint_seconds)
 
 
 def _finish(run: Run, graph: Graph, listener: Listener | None, seconds: float) -> Run:
+    """Train to the end and certify. Under the run's lock."""
     read = kind_of(run.config).facts(graph, run.config)
     if any(run.facts.get(key) != value for key, value in read.items() if key != "held_out"):
         raise RunError(
             f"{run.folder} was begun with other descriptions, or other vectors of them: what was learnt would not fit."
         )
-    with run.locked():
-        run.forget_after(_checkpoint_epoch(run))
-        state, model = run_training(
-            graph,
-            run.config,
-            run.folder,
-            units=float(run.facts.get("units", 0)),
-            listener=listener,
-            checkpoint_seconds=seconds,
-        )
-        write_vectors(run, state.result, model)
-        certify(run, graph)
+    run.forget_after(_checkpoint_epoch(run))
+    state, model = run_training(
+        graph,
+        run.config,
+        run.folder,
+        units=float(run.facts.get("units", 0)),
+        listener=listener,
+        checkpoint_seconds=seconds,
+    )
+    write_vectors(run, state.result, model)
+    certify(run, graph)
     return replace(Run.open(run.folder), held=graph)
 
 

@@ -36,19 +36,21 @@ def tune(
     *,
     out: str | Path,
     trials: int = 30,
+    moved: bool = False,
     report: Callable[[dict[str, Any]], None] | None = None,
     **settings: Any,
 ) -> dict[str, Any]:
     """Search until ``trials`` are done in all; returns the best settings and their validation MRR.
 
     Reads confidential data: none; a marked graph is tuned on its unrestricted statements alone, which costs nothing.
-    Releases: settings and a metric. With ``epsilon``: see ``tune_privately``; ``trials`` is then a mean.
+    Releases: settings and a metric. With ``epsilon``: see ``tune_privately``; ``trials`` is then a mean, and ``moved`` says of a study
+    whose folder was moved that no other copy goes on.
     """
     base = TrainConfig.of(settings)
     if trials < 1 or base.epochs == 0 or base.validate_every == 0:
         raise ConfigError("tuning needs at least one trial, one epoch and a validation.")
     if base.private:
-        return tune_privately(load(graph), base, Path(out), trials, report)
+        return tune_privately(load(graph), base, Path(out), trials, report, moved=moved)
     try:
         import optuna
     except ImportError:

@@ -21,6 +21,7 @@ from __future__ import annotations
 import fcntl
 import json
 import math
+import secrets
 import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -48,6 +49,7 @@ from veilgraph.mark.units import capped, units
 from veilgraph.noise.gauss import source
 from veilgraph.noise.measure import Meter
 from veilgraph.rank.ranking import Ranker
+from veilgraph.run.curator import only_one, place_of
 from veilgraph.run.facts import bind
 from veilgraph.run.run import Run
 from veilgraph.run.verify import certify
@@ -55,7 +57,7 @@ from veilgraph.train import train
 from veilgraph.train.private.begin import counted_units, promise_of
 from veilgraph.train.private.defaults import settled_defaults
 
-STUDY, TRIAL, RUN = "study.json", "trial", "run"
+STUDY, TRIAL, RUN, LOCK = "study.json", "trial", "run", "lock"
 KEYS = {"asked", "event", "settings", "space", "score_noise", "trials", "scores", "ledger"}
 SCORE_SHARE = 0.1  # of a trial's budget (in zero-concentrated terms) for its score
 NOT_CERTAIN = (
@@ -73,9 +75,16 @@ Report = Callable[[dict[str, Any]], None]
 
 
 def tune_privately(
-    graph: Graph, base: TrainConfig, out: Path, mean: float, report: Report | None = None
+    graph: Graph,
+    base: TrainConfig,
+    out: Path,
+    mean: float,
+    report: Report | None = None,
+    *,
+    moved: bool = False,
 ) -> dict[str, Any]:
-    """Go on with the study of a folder until its (random) number of trials is done; returns the winner's settings and run.
+    """Go on with the study of a folder until its (random) number of trials is done; returns the winner's settings and run. A study that
+    was copied does not go on, unless ``moved`` says that no other copy will.
 
     Reads confidential data: training and validation statements, in every trial. Releases: STUDY/run — settings, vectors
     and a noisy score — for the budget on STUDY's ledger. Everything else in the folder is the curator's.
@@ -84,7 +93,7 @@ def tune_privately(
         graph = graph.with_marks(mark(graph, everything=True))
     _refuse(graph, base)
     there = {path.name for path in out.iterdir() if draft_of(path.name) != STUDY} if out.is_dir() else set()
-    if (out.exists() and not out.is_dir()) or (STUDY not in there and there - {LEDGER, "lock"}):
+    if (out.exists() and not out.is_dir()) or (STUDY not in there and there - {LEDGER, LOCK}):
         raise UsageError(f"{out} exists already and is no study. Choose another folder.")
     out.mkdir(parents=True, exist_ok=True)
     with _locked(out):
@@ -93,7 +102,7 @@ def tune_privately(
             raise RunError(
                 f"{out} is finished: {out / RUN} is the best of its trials. Take another folder for another study."
             )
-        study = _begin(graph, base, out, mean)
+        study = _begin(graph, base, out, mean, moved=moved)
         meter = Meter(Ledger(out / LEDGER), source(secure=base.secure_noise))
         while len(study["scores"]) < study["trials"]:
             number = len(study["scores"])
@@ -128,7 +137,7 @@ def _refuse(graph: Graph, base: TrainConfig) -> None:
         )
 
 
-def _begin(graph: Graph, base: TrainConfig, out: Path, mean: float) -> dict[str, Any]:
+def _begin(graph: Graph, base: TrainConfig, out: Path, mean: float, *, moved: bool) -> dict[str, Any]:
     """The study as it was left, or a new one: its number of trials drawn, its budget charged."""
     ledger = Ledger(out / LEDGER)
     asked = {
@@ -144,20 +153,39 @@ def _begin(graph: Graph, base: TrainConfig, out: Path, mean: float) -> dict[str,
                 f"{out / STUDY} is gone: how many trials were paid for cannot be drawn again. Take another folder."
             )
         study = _plan(graph, base, ledger, mean) | {"asked": asked, "ledger": None}
+        study |= {"training": secrets.token_hex(8), "place": place_of(out, LOCK)}
         _keep(out, study)
     study = _read(out)
     if study["asked"] != asked:
         raise RunError(
             f"{out} holds a study of another graph, other marks or of other settings. Take another folder."
         )
+    _require_in_place(out, study, ledger, moved=moved)
     if study["ledger"] is None and not study["scores"]:
         if not charged:
-            ledger.charge(study["event"], "the best of a random number of trainings")
+            named = {key: study[key] for key in ("training",) if key in study}
+            ledger.charge(study["event"], "the best of a random number of trainings", **named)
         study["ledger"] = ledger.mark
         _keep(out, study)
     if not ledger.continues(study["ledger"]):
         raise VerificationError(f"{out / LEDGER} is not the one this study began with. Take another folder.")
     return study
+
+
+def _require_in_place(out: Path, study: dict[str, Any], ledger: Ledger, *, moved: bool) -> None:
+    """Raise if the study is a copy: each would have a winner, certified for what one of them spent. (Of 0.3 none knows its place.)"""
+    if not ledger.lines:
+        raise VerificationError(f"{out / LEDGER} is not the one this study began with. Take another folder.")
+    here = place_of(out, LOCK)
+    known = {line["training"] for line in ledger.lines if "training" in line} - {study.get("training")}
+    if known or ("training" in study) != ("place" in study):
+        raise RunError(
+            f"{out / STUDY} is damaged: it is not the study that was charged. Take another folder."
+        )
+    if study.get("place", here) != here:
+        only_one(ledger, out, "study", "veil tune … --moved, with all else as before", moved=moved)
+        study["place"] = here
+        _keep(out, study)
 
 
 def _keep(out: Path, study: dict[str, Any]) -> None:
@@ -319,9 +347,11 @@ def _publish(out: Path, study: dict[str, Any], graph: Graph) -> dict[str, Any]:
     shutil.copytree(winner, draft, ignore=shutil.ignore_patterns(LEDGER, CERTIFICATE, TRACE))
     ledger = Ledger(draft / LEDGER)
     for line in Ledger(out / LEDGER).lines:
-        ledger.charge(line["charge"], line["what"])
+        ledger.charge(**{key: value for key, value in line.items() if key != "charge"}, event=line["charge"])
     run = Run.open(draft)
     facts = {**run.facts, "best_of": study["asked"]["mean"], "score_noise": study["score_noise"]}
+    if "training" in study:  # not the trial's: winners of a study that went on in two places name the same
+        facts["training"] = study["training"]
     write_text(draft / CONFIG, bind(ledger, run.config, facts, score=scores[best]))
     paid = ledger.spent(run.delta).epsilon  # all of it before the first step
     for line in read_lines(winner / TRACE):
@@ -349,7 +379,7 @@ def _publish(out: Path, study: dict[str, Any], graph: Graph) -> dict[str, Any]:
 @contextmanager
 def _locked(out: Path) -> Iterator[None]:
     """Hold the study for this process: two of them would do more trials than were drawn."""
-    with (out / "lock").open("w") as file:
+    with (out / LOCK).open("a") as file:  # (is never written: it tells where the study began)
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
