@@ -25,6 +25,7 @@ DEFAULTS: Mapping[str, int] = {
     "nesting": 100,  # of lists in lists, in YAML, JSON and RDF
     "nodes": 1_000_000,  # values of a YAML file, aliases followed
     "entity": 200,  # characters of a DTD entity, which may not name another
+    "query": 300,  # seconds of a rule's SPARQL query
 }
 UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
 
