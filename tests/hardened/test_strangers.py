@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
+import yaml
 
-from veilgraph.errors import ConfigError, InputError
-from veilgraph.load import Graph, load
+from veilgraph.disk import sealed
+from veilgraph.errors import ConfigError, InputError, RunError, UsageError
+from veilgraph.layout import MANIFEST
+from veilgraph.load import Graph, load, save
 from veilgraph.mark import mark, mark_by_rules
 from veilgraph.mark.query import _answers, refuse_service
 from veilgraph.mark.rules import Rules
@@ -127,3 +131,66 @@ def test_rules_fetch_nothing(few: Graph, tmp_path: Path) -> None:
         assert heard == []
     found = mark_by_rules(few, {"rules": [{"statements": str(tmp_path / "few.tsv")}]})
     assert found.masks["train"].all()
+
+
+# --- saved graphs ---------------------------------------------------------------------------------------------------------
+def forged(graph: Graph, folder: Path, **edits: object) -> Path:
+    """A saved graph whose manifest says something else, sealed again."""
+    save(graph, folder)
+    manifest = yaml.safe_load((folder / MANIFEST).read_text(encoding="utf-8"))
+    for key, value in edits.items():
+        both = isinstance(value, dict) and isinstance(manifest.get(key), dict)
+        manifest[key] = {**manifest[key], **value} if both else value  # type: ignore[dict-item]
+    (folder / MANIFEST).write_text(sealed(yaml.safe_dump(manifest, sort_keys=False)), encoding="utf-8")
+    return folder
+
+
+@pytest.mark.parametrize(
+    "name", ["../own/train", "/tmp/x", "*", ".hidden", "entities", "a/b", "a\x00", 5, ""]
+)
+def test_no_split_is_a_path(name: object, few: Graph, tmp_path: Path) -> None:
+    save(few, tmp_path / "own")
+    before = (tmp_path / "own" / "train.parquet").read_bytes()
+    pack = forged(few, tmp_path / "pack", splits={name: 4})
+    with pytest.raises(RunError, match="plain names"):
+        load(pack)
+    with pytest.raises(InputError, match="no split can be called"):
+        Graph(few.entities, few.relations, {"train": few.train, name: few.train})  # type: ignore[dict-item]
+    assert (tmp_path / "own" / "train.parquet").read_bytes() == before
+
+
+def test_a_manifest_does_not_say_what_may_be_deleted(few: Graph, tmp_path: Path) -> None:
+    for number, name in enumerate(("*", "mine")):
+        pack = forged(few, tmp_path / f"g{number}", splits={name: 4})
+        (pack / "mine.parquet").write_bytes(b"of somebody else")
+        with pytest.raises(UsageError, match=r"mine\.parquet"):
+            save(few, pack, force=True)
+        assert (pack / "mine.parquet").read_bytes() == b"of somebody else"
+
+
+@pytest.mark.parametrize("name", ["/proc/self/pagemap", "../../etc/passwd", ".x", "a/b"])
+def test_no_hash_is_of_a_file_elsewhere(name: str, few: Graph, tmp_path: Path) -> None:
+    began = time.monotonic()
+    with pytest.raises(RunError, match="no file of a graph"):
+        load(forged(few, tmp_path / "pack", hashes={name: "0"}))
+    assert time.monotonic() - began < 5
+
+
+@pytest.mark.parametrize(
+    "extra",
+    [
+        [1], {"mapping": 5}, {"mapping": "../x"}, {"held_out": "abc"}, {"held_out": [10**30]}, {"held_out": [[1]]}, {"decided_under": [5]},
+        {"decided_under": [{"what": "x"}]}, {"decided_from": 5}, {"left_out": 3},
+    ],
+)  # fmt: skip
+def test_what_a_manifest_says_beside_is_of_its_kind(extra: object, few: Graph, tmp_path: Path) -> None:
+    with pytest.raises(RunError, match=r"extra|than belongs there"):
+        load(forged(few, tmp_path / "pack", extra=extra))
+
+
+def test_what_was_saved_is_read(few: Graph, tmp_path: Path) -> None:
+    extra = {"mapping": "mimic-iii", "left_out": ["a"], "held_out": [0], "decided_from": ["x"]}
+    graph = Graph(few.entities, few.relations, {"train": few.train, "known-2.b": few.train}, extra=extra)
+    again = load(save(graph.with_marks(mark(graph, relations=["urn:has"])), tmp_path / "g"))
+    assert again.fingerprint == graph.fingerprint
+    assert dict(again.extra) == extra
