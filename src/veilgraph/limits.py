@@ -15,7 +15,7 @@ from typing import Any, BinaryIO
 
 import yaml
 
-from veilgraph.errors import ConfigError, InputError
+from veilgraph.errors import ConfigError, InputError, ReadError
 
 VARIABLE = "VEILGRAPH_LIMITS"
 DEFAULTS: Mapping[str, int] = {
@@ -27,6 +27,14 @@ DEFAULTS: Mapping[str, int] = {
     "entity": 200,  # characters of a DTD entity, which may not name another
     "query": 300,  # seconds of a rule's SPARQL query
 }
+PACKED = (
+    b"\x1f\x8b",
+    b"x\x01",
+    b"x^",
+    b"x\x9c",
+    b"x\xda",
+    b"\x28\xb5\x2f\xfd",
+)  # gzip, zlib at four levels, Zstandard
 UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
 
 
@@ -87,11 +95,28 @@ def opened(path: Path) -> BinaryIO:
 
 
 def content(path: Path) -> Path | io.BytesIO:
-    """What a reader of tables is given: the file, or what it unpacks to."""
+    """What a reader of tables is given: the file, or what it unpacks to; never something that the reader would unpack by itself.
+
+    (Polars looks at the first bytes of whatever it is given, and knows no limit.)
+    """
     if path.suffix != ".gz":
+        with path.open("rb") as file:
+            _refuse_packed(path, file.read(4))
         return path
     with opened(path) as file:
-        return io.BytesIO(file.read())
+        found = file.read()
+    _refuse_packed(path, found[:4])
+    return io.BytesIO(found)
+
+
+def _refuse_packed(path: Path, first: bytes) -> None:
+    if first.startswith(PACKED):
+        once_more = "once more " if path.suffix == ".gz" else ""
+        raise ReadError(
+            path,
+            f"is compressed {once_more}(its first bytes say so), which only its name may say, once: how much it becomes would not be known. Unpack "
+            "it, or give it a name that ends with .gz if it was gzipped.",
+        )
 
 
 # --- YAML ---------------------------------------------------------------------------------------------------------------
