@@ -26,6 +26,7 @@ from veilgraph.disk import digest, explained, sync
 from veilgraph.errors import ConfigError, InputError, RunError, VerificationError
 from veilgraph.layout import mode_of
 from veilgraph.limits import read_yaml_text
+from veilgraph.parquet import require_modest
 
 ABOUT = "veilgraph"  # in the header of our tensors: what is said of them
 SUM = "sha256"  # among that: of every byte but its own digits
@@ -285,10 +286,11 @@ def _content(path: Path, framework: str) -> tuple[dict[str, Any], dict[str, str]
 
 
 # --- reading ------------------------------------------------------------------------------------------------------------
-def read_parquet(path: Path, columns: list[str] | None = None) -> Any:
-    """A Parquet file as an Arrow table (without pandas, which pyarrow's own read_table brings along)."""
+def read_parquet(path: Path, columns: list[str] | None = None, *, rows: int | None = None) -> Any:
+    """A Parquet file as an Arrow table (without pandas, which pyarrow's own read_table brings along), which has so many ``rows``."""
     import pyarrow.parquet as pq
 
+    require_modest(path, columns, rows)
     with pq.ParquetFile(path, memory_map=True) as file:
         return file.read(columns)
 

@@ -114,8 +114,8 @@ def _refuse_packed(path: Path, first: bytes) -> None:
         once_more = "once more " if path.suffix == ".gz" else ""
         raise ReadError(
             path,
-            f"is compressed {once_more}(its first bytes say so), which only its name may say, once: how much it becomes would not be known. Unpack "
-            "it, or give it a name that ends with .gz if it was gzipped.",
+            f"is compressed {once_more}(its first bytes say so), which its name alone may say, once: nobody could say how much it becomes. "
+            "Unpack it, or give it a name that ends with .gz if it was gzipped.",
         )
 
 

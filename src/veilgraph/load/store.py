@@ -118,9 +118,11 @@ def open_graph(folder: str | Path) -> Graph:
     try:
         manifest = read_manifest(path)
         _require_unchanged(path, manifest)
-        entities = read_parquet(path / "entities.parquet")
-        relations = read_parquet(path / "relations.parquet")
-        splits = {split: _read_split(path / f"{split}.parquet") for split in manifest["splits"]}
+        entities = read_parquet(path / "entities.parquet", rows=manifest["entities"])
+        relations = read_parquet(path / "relations.parquet", rows=manifest["relations"])
+        splits = {
+            split: _read_split(path / f"{split}.parquet", rows) for split, rows in manifest["splits"].items()
+        }
         descriptions = None
         if "description" in entities.column_names:
             descriptions = entities["description"].combine_chunks()
@@ -215,8 +217,8 @@ def _write(table: Any, path: Path) -> None:
     write_table(path, table, compression="zstd" if names else "none", use_dictionary=False)
 
 
-def _read_split(path: Path) -> np.ndarray:
-    table = read_parquet(path)
+def _read_split(path: Path, rows: int) -> np.ndarray:
+    table = read_parquet(path, ["head", "relation", "tail"], rows=rows)
     out = np.empty((len(table), 3), np.int32)
     for i, column in enumerate(("head", "relation", "tail")):
         out[:, i] = table[column].to_numpy()
