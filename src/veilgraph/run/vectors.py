@@ -70,7 +70,7 @@ def known_to(run: Run) -> Ranker | None:
 
     In a run with a guarantee only unrestricted ones: an answer that is missing would betray a confidential one.
     """
-    if run.held is None and not (run.facts["graph"] and may_be_there(run.graph_source)):
+    if run.held is None and not may_be_there(run.graph_here or ""):
         return None
     graph = run.graph()
     if run.guarantee != "none" and graph.marks is None:
