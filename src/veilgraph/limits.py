@@ -35,6 +35,8 @@ PACKED = (
     b"x\xda",
     b"\x28\xb5\x2f\xfd",
 )  # gzip, zlib at four levels, Zstandard
+WHOLE = re.compile(r"[-+]?(0|[1-9][0-9]{0,18})")
+LONGEST_NUMBER = 100  # characters
 UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
 
 
@@ -121,7 +123,30 @@ def _refuse_packed(path: Path, first: bytes) -> None:
 
 # --- YAML ---------------------------------------------------------------------------------------------------------------
 class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]
-    """Plain values only; aliases count as what they stand for, and nothing is nested without end."""
+    """Plain values only; aliases count as what they stand for, and nothing is nested without end.
+
+    Whole numbers are decimal and short: what YAML 1.1 takes for numbers of base 60 (12:30), 16, 8 or 2 stays text, and whoever wants a
+    number there says so. (Of base 60, a megabyte took hours; of base 16, nobody could even say what was wrong with it.)
+    """
+
+    def whole(self, node: Any) -> int | str:
+        text = self._short(node)
+        return int(text) if WHOLE.fullmatch(text) else text
+
+    def decimal(self, node: Any) -> Any:
+        return text if ":" in (text := self._short(node)) else self.construct_yaml_float(node)
+
+    def _short(self, node: Any) -> str:
+        text = str(self.construct_scalar(node))
+        if len(text) > LONGEST_NUMBER:
+            raise InputError(
+                f"this YAML holds a number of {len(text):,} characters: no number here needs more than {LONGEST_NUMBER}."
+            )
+        return text
+
+
+_Loader.add_constructor("tag:yaml.org,2002:int", _Loader.whole)
+_Loader.add_constructor("tag:yaml.org,2002:float", _Loader.decimal)
 
 
 def read_yaml_text(text: str) -> Any:

@@ -15,7 +15,10 @@ import yaml
 from veilgraph.disk import sealed
 from veilgraph.errors import ConfigError, InputError, RunError, UsageError
 from veilgraph.layout import MANIFEST
+from veilgraph.limits import read_yaml_text
 from veilgraph.load import Graph, load, save
+from veilgraph.load.mapping import fit
+from veilgraph.load.queries import why_not
 from veilgraph.mark import mark, mark_by_rules
 from veilgraph.mark.query import _answers, refuse_service
 from veilgraph.mark.rules import Rules
@@ -194,3 +197,63 @@ def test_what_was_saved_is_read(few: Graph, tmp_path: Path) -> None:
     again = load(save(graph.with_marks(mark(graph, relations=["urn:has"])), tmp_path / "g"))
     assert again.fingerprint == graph.fingerprint
     assert dict(again.extra) == extra
+
+
+# --- what takes for ever --------------------------------------------------------------------------------------------------
+def test_a_query_of_a_mapping_is_checked_in_a_moment(tmp_path: Path) -> None:
+    began = time.monotonic()
+    for count in (90, 3000, 90_000):
+        nested = "SELECT x FROM t" + "".join(f", a{i} AS (" for i in range(count)) + ")" * count
+        assert (why_not(nested) is None) == (count < 100)
+    beside = "WITH " + ", ".join(f"a{i} AS (SELECT x FROM t)" for i in range(2000)) + " SELECT x FROM a1"
+    assert why_not(beside) is None
+    assert why_not(beside.replace("a1999 AS (SELECT x FROM t)", "a1999 AS (SELECT x FROM a1999)")) is not None
+    assert time.monotonic() - began < 3
+
+
+def test_maps_that_share_everything_end(tmp_path: Path) -> None:
+    began, prefix, number = time.monotonic(), "@prefix rr: <http://www.w3.org/ns/r2rml#> .\n", 6000
+    shared = "".join(f"_:c rr:x _:c{i} . _:c{i} rr:y 1 .\n" for i in range(number))
+    maps = "".join(f"<#m{i}> rr:logicalTable _:l ; rr:x _:c .\n" for i in range(number))
+    logical = '_:l rr:tableName "t" .\n'
+    for text in (
+        logical + shared + maps,
+        logical + "".join(f"_:l rr:z {i} .\n" for i in range(number)) + maps,
+    ):
+        (tmp_path / "m.ttl").write_text(prefix + text)
+        with pytest.raises(InputError, match="stand for too much"):
+            fit(tmp_path / "m.ttl", {"t": {"x"}})
+    spaces = " " * 100_000
+    (tmp_path / "m.ttl").write_text(f'{prefix}<#m> rr:logicalTable [ rr:tableName "a{spaces};{spaces}" ] .')
+    with pytest.raises(InputError, match="no table or column"):
+        fit(tmp_path / "m.ttl", {"t": {"x"}})
+    assert time.monotonic() - began < 20
+
+
+@pytest.mark.parametrize(
+    "number", ["1" + ":1" * 400_000, "0x" + "f" * 20_000, "1" + ":1" * 2000 + ".5", "9" * 5000]
+)
+def test_no_number_of_a_file_takes_long_or_cannot_be_said(number: str, few: Graph, tmp_path: Path) -> None:
+    began = time.monotonic()
+    for text in (
+        f"per_unit: {number}\nrules:\n- relation: urn:has\n",
+        f"rules:\n- random_share: 0.5\n  seed: {number}\n",
+    ):
+        (tmp_path / "r.yaml").write_text(text)
+        with pytest.raises(InputError, match="characters: no number here"):
+            mark_by_rules(few, tmp_path / "r.yaml")
+    assert time.monotonic() - began < 3
+
+
+def test_numbers_of_yaml_are_plain(few: Graph) -> None:
+    text = "[5, -5, +7, 0, 1.5, -2.5e+3, .inf, 12:30, 12:30.5, 0x10, 017, 1_000, 9223372036854775807, 99999999999999999999]"
+    assert read_yaml_text(text) == [
+        5, -5, 7, 0, 1.5, -2500.0, float("inf"), "12:30", "12:30.5", "0x10", "017", "1_000", 2**63 - 1, "99999999999999999999",
+    ]  # fmt: skip
+    assert read_yaml_text(yaml.safe_dump({"a": 2**62, "b": "0x10", "c": "12:30"})) == {
+        "a": 2**62,
+        "b": "0x10",
+        "c": "12:30",
+    }
+    with pytest.raises(ConfigError, match="a seed must be a whole number"):
+        mark_by_rules(few, read_yaml_text("rules:\n- random_share: 0.5\n  seed: 0xffff\n"))
