@@ -279,9 +279,12 @@ def _content(path: Path, framework: str) -> tuple[dict[str, Any], dict[str, str]
             names = list(file.keys())
             metadata = dict(file.metadata() or {})
             if ABOUT in metadata:
-                metadata = {k: v for k, v in json.loads(metadata[ABOUT]).items() if k != SUM}
+                said = json.loads(metadata[ABOUT])
+                if not isinstance(said, dict):
+                    raise ValueError("its header holds no «key: value» pairs")
+                metadata = {k: v for k, v in said.items() if k != SUM}
             return {name: file.get_tensor(name) for name in names}, metadata
-    except (SafetensorError, OverflowError, MemoryError, ValueError) as error:
+    except (SafetensorError, OverflowError, MemoryError, ValueError, RecursionError, TypeError) as error:
         raise RunError(f"{path} is damaged and cannot be read ({error}).") from None
 
 

@@ -224,8 +224,8 @@ class Run:
         try:
             if (known := self.hashes.get(VOCABULARY)) is not None:
                 require_hash(self.folder / VOCABULARY, known)
-            table = read_parquet(self.folder / VOCABULARY)
-        except (OSError, pa.ArrowException) as error:
+            table = read_parquet(self.folder / VOCABULARY, ["kind", "name"])
+        except (OSError, KeyError, pa.ArrowException) as error:
             raise RunError(f"{self.folder}: {VOCABULARY} cannot be read ({error}).") from None
         entity = pc.equal(table["kind"], "entity")
         return (
