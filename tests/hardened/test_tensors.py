@@ -92,3 +92,13 @@ def test_counts_name_places_that_are_there(edit: dict[str, torch.Tensor]) -> Non
     assert Prior.of(whole).entities == 3
     with pytest.raises(ValueError, match="do not fit"):
         Prior.of({**whole, **edit})
+
+
+def test_a_classification_that_nests_without_end_is_a_sentence(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name in ("classification.json", "certificate.json"):
+        (tmp_path / name).write_text("[" * 200_000)
+    for words in (["certificate", "verify"], ["certificate"], ["doctor"]):
+        assert main([*words, str(tmp_path)]) in (3, 5)
+        assert "foresaw" not in capsys.readouterr().err

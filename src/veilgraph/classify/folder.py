@@ -103,7 +103,7 @@ def read_certificate(folder: Path) -> dict[str, Any]:
     """As it was written."""
     try:
         return dict(json.loads((folder / CERTIFICATE).read_text(encoding="utf-8")))
-    except (OSError, ValueError, TypeError):
+    except (OSError, ValueError, TypeError, RecursionError):
         raise RunError(f"{folder} has no certificate: veil classify was not finished there.") from None
 
 
@@ -180,5 +180,5 @@ def _read(folder: Path) -> dict[str, Any]:
             "commitment": str(found["commitment"]),
             "may_be_confidential": found["may_be_confidential"],
         }
-    except (OSError, ValueError, KeyError, TypeError):
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
         raise RunError(f"{folder} is not the folder of a classification.") from None
