@@ -14,7 +14,7 @@ from tests.conftest import REPOSITORY
 
 SOURCE = REPOSITORY / "src" / "veilgraph"
 LEAVES = (
-    "errors", "rng", "waiting", "limits", "layout", "disk", "folders", "files", "registry", "machine", "pictures",
+    "errors", "rng", "waiting", "limits", "parquet", "layout", "disk", "folders", "files", "registry", "machine", "pictures",
 )  # fmt: skip
 ROOMS = (  # from what knows nobody to what knows everybody: imports go one way, from later to earlier
     *LEAVES, "load", "mark", "account", "noise", "config", "models", "rank", "run", "release", "train", "classify", "tune", "recommend",

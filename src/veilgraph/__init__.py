@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 import veilgraph.waiting  # noqa: F401  (before anything that has threads)
 
-__version__ = "0.3.0"
+__version__ = "0.4.0"
 
 __all__ = [
     "Graph",

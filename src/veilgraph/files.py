@@ -27,6 +27,7 @@ from veilgraph.disk import digest, explained, sync
 from veilgraph.errors import ConfigError, InputError, RunError, UsageError, VerificationError
 from veilgraph.layout import mode_of
 from veilgraph.limits import read_yaml_text
+from veilgraph.parquet import require_modest
 
 ABOUT = "veilgraph"  # in the header of our tensors: what is said of them
 SUM = "sha256"  # among that: of every byte but its own digits
@@ -312,17 +313,21 @@ def _content(path: Path, framework: str) -> tuple[dict[str, Any], dict[str, str]
             names = list(file.keys())
             metadata = dict(file.metadata() or {})
             if ABOUT in metadata:
-                metadata = {k: v for k, v in json.loads(metadata[ABOUT]).items() if k != SUM}
+                said = json.loads(metadata[ABOUT])
+                if not isinstance(said, dict):
+                    raise ValueError("its header holds no «key: value» pairs")
+                metadata = {k: v for k, v in said.items() if k != SUM}
             return {name: file.get_tensor(name) for name in names}, metadata
-    except (SafetensorError, OverflowError, MemoryError, ValueError) as error:
+    except (SafetensorError, OverflowError, MemoryError, ValueError, RecursionError, TypeError) as error:
         raise RunError(f"{path} is damaged and cannot be read ({error}).") from None
 
 
 # --- reading ------------------------------------------------------------------------------------------------------------
-def read_parquet(path: Path, columns: list[str] | None = None) -> Any:
-    """A Parquet file as an Arrow table (without pandas, which pyarrow's own read_table brings along)."""
+def read_parquet(path: Path, columns: list[str] | None = None, *, rows: int | None = None) -> Any:
+    """A Parquet file as an Arrow table (without pandas, which pyarrow's own read_table brings along), which has so many ``rows``."""
     import pyarrow.parquet as pq
 
+    require_modest(path, columns, rows)
     with pq.ParquetFile(path, memory_map=True) as file:
         return file.read(columns)
 

@@ -15,7 +15,7 @@ from typing import Any, BinaryIO
 
 import yaml
 
-from veilgraph.errors import ConfigError, InputError
+from veilgraph.errors import ConfigError, InputError, ReadError
 
 VARIABLE = "VEILGRAPH_LIMITS"
 DEFAULTS: Mapping[str, int] = {
@@ -26,7 +26,18 @@ DEFAULTS: Mapping[str, int] = {
     "nodes": 1_000_000,  # values of a YAML file, aliases followed
     "rows": 10_000_000,  # of one client of a federation; where nobody raises it, also what an eighth of the server's memory holds
     "entity": 200,  # characters of a DTD entity, which may not name another
+    "query": 300,  # seconds of a rule's SPARQL query
 }
+PACKED = (
+    b"\x1f\x8b",
+    b"x\x01",
+    b"x^",
+    b"x\x9c",
+    b"x\xda",
+    b"\x28\xb5\x2f\xfd",
+)  # gzip, zlib at four levels, Zstandard
+WHOLE = re.compile(r"[-+]?(0|[1-9][0-9]{0,18})")
+LONGEST_NUMBER = 100  # characters
 UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
 
 
@@ -92,16 +103,56 @@ def opened(path: Path) -> BinaryIO:
 
 
 def content(path: Path) -> Path | io.BytesIO:
-    """What a reader of tables is given: the file, or what it unpacks to."""
+    """What a reader of tables is given: the file, or what it unpacks to; never something that the reader would unpack by itself.
+
+    (Polars looks at the first bytes of whatever it is given, and knows no limit.)
+    """
     if path.suffix != ".gz":
+        with path.open("rb") as file:
+            _refuse_packed(path, file.read(4))
         return path
     with opened(path) as file:
-        return io.BytesIO(file.read())
+        found = file.read()
+    _refuse_packed(path, found[:4])
+    return io.BytesIO(found)
+
+
+def _refuse_packed(path: Path, first: bytes) -> None:
+    if first.startswith(PACKED):
+        once_more = "once more " if path.suffix == ".gz" else ""
+        raise ReadError(
+            path,
+            f"is compressed {once_more}(its first bytes say so), which its name alone may say, once: nobody could say how much it becomes. "
+            "Unpack it, or give it a name that ends with .gz if it was gzipped.",
+        )
 
 
 # --- YAML ---------------------------------------------------------------------------------------------------------------
 class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]
-    """Plain values only; aliases count as what they stand for, and nothing is nested without end."""
+    """Plain values only; aliases count as what they stand for, and nothing is nested without end.
+
+    Whole numbers are decimal and short: what YAML 1.1 takes for numbers of base 60 (12:30), 16, 8 or 2 stays text, and whoever wants a
+    number there says so. (Of base 60, a megabyte took hours; of base 16, nobody could even say what was wrong with it.)
+    """
+
+    def whole(self, node: Any) -> int | str:
+        text = self._short(node)
+        return int(text) if WHOLE.fullmatch(text) else text
+
+    def decimal(self, node: Any) -> Any:
+        return text if ":" in (text := self._short(node)) else self.construct_yaml_float(node)
+
+    def _short(self, node: Any) -> str:
+        text = str(self.construct_scalar(node))
+        if len(text) > LONGEST_NUMBER:
+            raise InputError(
+                f"this YAML holds a number of {len(text):,} characters: no number here needs more than {LONGEST_NUMBER}."
+            )
+        return text
+
+
+_Loader.add_constructor("tag:yaml.org,2002:int", _Loader.whole)
+_Loader.add_constructor("tag:yaml.org,2002:float", _Loader.decimal)
 
 
 def read_yaml_text(text: str) -> Any:

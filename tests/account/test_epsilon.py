@@ -181,6 +181,8 @@ def test_pure_and_gaussian_releases_add_up_by_the_least_bound() -> None:
     both = spent([pure(2.0), gaussian(5.0)], 1e-6)
     assert both.epsilon <= 2.0 + spent([gaussian(5.0)], 1e-6).epsilon + 1e-9
     assert both.epsilon > 2.0
+
+
 def test_what_would_take_hours_is_claimed_by_divergence() -> None:
     """A line on a ledger from elsewhere kept whoever verified it busy for ever."""
     endless = spent([repeated(10**9, sampled(1e-9, gaussian(1.0)))], 1e-6)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -24,6 +25,15 @@ BLANK_NODES = (
     "blank_nodes"  # in ``extra``: whether those of an RDF source have its "labels" or are "numbered"
 )
 HELD_OUT = "held_out"  # in ``extra``: entities that a split keeps from training, which is public
+
+
+SPLIT = re.compile(r"\w[\w.-]{0,99}")
+
+
+def is_split_name(name: object) -> bool:
+    """Whether a split may be called so: it becomes the name of a file, beside those of entities and relations."""
+    fits = isinstance(name, str) and SPLIT.fullmatch(name) is not None
+    return fits and str(name).lower() not in ("entities", "relations")
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,6 +58,12 @@ class Graph:
 
     def __post_init__(self) -> None:
         frozen = {}
+        for name in self.splits:
+            if not is_split_name(name):
+                raise InputError(
+                    f"no split can be called {name!r}: its name becomes that of a file. Take letters, digits, «_», «-» and dots, beginning "
+                    "with a letter or a digit (and neither entities nor relations)."
+                )
         for name in sorted(self.splits, key=lambda s: SPLITS.index(s) if s in SPLITS else len(SPLITS)):
             array = np.ascontiguousarray(self.splits[name], dtype=np.int32).reshape(-1, 3)
             array.flags.writeable = False

@@ -13,12 +13,13 @@ from pathlib import Path
 from typing import Any
 
 from veilgraph.errors import ReadError, UnknownNameError
+from veilgraph.limits import beyond, limit
 from veilgraph.load.queries import why_not
 
 SHIPPED = Path(__file__).parent / "mappings"
 R2RML = "http://www.w3.org/ns/r2rml#"
 NAMING = ("column", "child", "parent", "tableName", "template")
-PLAIN = re.compile(r"""\s*"?[^"'`;\\\x00-\x1f]+"?\s*""")
+PLAIN = re.compile(r""""?[^"'`;\\\x00-\x1f]+"?""")
 RDF = "http://www.w3.org/1999/02/22-rdf-syntax-ns#"
 RDFS = "http://www.w3.org/2000/01/rdf-schema#"
 COLUMN = re.compile(r"(?<!\\)\{([^{}]+)\}")
@@ -68,14 +69,26 @@ def fit(path: Path, tables: Mapping[str, set[str]]) -> FittedMapping:
     for triple in triples:
         about.setdefault(str(triple.subject), []).append(triple)
 
+    looked_at = 0
+
+    def count(found: list[Any]) -> list[Any]:
+        """What maps share is looked at for each of them, but not without end."""
+        nonlocal looked_at
+        looked_at += len(found)
+        if looked_at > limit("nodes"):
+            problem = "has maps that share parts so often that they stand for too much"
+            raise beyond(path, problem, "nodes", f"more than {limit('nodes'):,} triples")
+        return found
+
     def values(node: str, name: str) -> list[Any]:
+        count(about.get(node, []))
         return [t.object for t in about.get(node, ()) if t.predicate.value == R2RML + name]
 
     def reach(node: str) -> list[Any]:
         """Every triple below a node of the mapping; other maps it refers to are not entered."""
         found, waiting, entered = [], [node], {node}
         while waiting:
-            for triple in about.get(waiting.pop(), ()):
+            for triple in count(about.get(waiting.pop(), [])):
                 found.append(triple)
                 below = str(triple.object)
                 if isinstance(triple.object, pyoxigraph.BlankNode) and below not in entered:
@@ -98,7 +111,7 @@ def fit(path: Path, tables: Mapping[str, set[str]]) -> FittedMapping:
     maps = [node for node in about if values(node, "logicalTable")]
     if not maps:
         raise ReadError(path, "holds no rr:logicalTable: it is not an R2RML mapping.")
-    count = 0
+    answered = 0
     for node in maps:
         _refuse(path, reach(node))
         logical = str(values(node, "logicalTable")[0])
@@ -117,14 +130,14 @@ def fit(path: Path, tables: Mapping[str, set[str]]) -> FittedMapping:
                 if missing := sorted(columns(pair) - known):
                     left_out.append(f"column {table}.{missing[0]}")
                     drop.add(pair)
-        count += 1
+        answered += 1
         for triple in about[node]:
             if str(triple.object) not in drop:
                 kept.append(triple)
                 if isinstance(triple.object, pyoxigraph.BlankNode):
                     kept += reach(str(triple.object))
     text = "".join(f"{t.subject} {t.predicate} {t.object} .\n" for t in dict.fromkeys(kept))
-    return FittedMapping(text, count, tuple(dict.fromkeys(left_out)))
+    return FittedMapping(text, answered, tuple(dict.fromkeys(left_out)))
 
 
 def _refuse(path: Path, triples: list[Any]) -> None:
@@ -143,7 +156,9 @@ def _refuse(path: Path, triples: list[Any]) -> None:
                 path,
                 f"has the template {value[:80]!r}, whose braces are no pairs: each column stands between two.",
             )
-        if kind.removeprefix(R2RML) in NAMING and any(PLAIN.fullmatch(name) is None for name in named):
+        if kind.removeprefix(R2RML) in NAMING and any(
+            PLAIN.fullmatch(name.strip()) is None for name in named
+        ):
             raise ReadError(
                 path,
                 f"names {value[:80]!r}, which is no table or column: quotation marks and semicolons end a name.",

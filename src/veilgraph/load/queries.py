@@ -8,6 +8,7 @@ backticks, brackets, dollar quotes, nested comments) is refused, and so is every
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 
 WRITES = frozenset({"INSERT", "UPDATE", "DELETE", "MERGE", "REPLACE", "INTO", "TRUNCATE", "RECURSIVE"})
 # words of SQL, which call nothing, and functions that only compute
@@ -46,6 +47,7 @@ TOKEN = re.compile(
     rf"(?P<text>'(?:[^']|'')*')|(?P<name>\"(?:[^\"]|\"\")*\")|(?P<word>[A-Za-z_][A-Za-z0-9_]*)|(?P<number>{NUMBER})|(?P<sign>[^ \t\n])",
     re.DOTALL,
 )
+LONGEST, DEEPEST = 1 << 16, 100  # characters of a query, brackets in brackets
 SIGNS = frozenset("(),.*+-/%<>=|;!~^&:")
 DIFFERENTLY = "which databases read differently"
 
@@ -63,6 +65,8 @@ def why_not(query: str) -> str | None:
             return f"it holds {said}, {DIFFERENTLY}"
     if any(not one.isprintable() for one in query if one not in "\t\n"):
         return f"it holds a character that is not seen, {DIFFERENTLY}"
+    if len(query) > LONGEST:
+        return f"it has {len(query):,} characters, and {LONGEST:,} are read at most: make a view of it"
     tokens = list(TOKEN.finditer(query))
     if tokens and tokens[-1]["sign"] == ";":
         tokens.pop()
@@ -135,12 +139,17 @@ def _endless(tokens: list[re.Match[str]]) -> str | None:
     for place, one in enumerate(tokens):
         if one["sign"] == "(":
             opened.append(place)
+            if len(opened) > DEEPEST:
+                return f"its brackets are nested deeper than {DEEPEST}"
         elif one["sign"] == ")":
             if not opened:
                 return "its brackets are no pairs"
             closing[opened.pop()] = place
     if opened:
         return "its brackets are no pairs"
+    places: dict[str, list[int]] = {}
+    for place, word in enumerate(words):
+        places.setdefault(word, []).append(place)
     for place, word in enumerate(words):
         if not place or words[place - 1] not in ("WITH", ","):
             continue
@@ -150,6 +159,9 @@ def _endless(tokens: list[re.Match[str]]) -> str | None:
         then += 1
         while words[then : then + 1] in (["NOT"], ["MATERIALIZED"]):
             then += 1
-        if then in closing and word in words[then + 1 : closing[then]]:
+        if then not in closing:
+            continue
+        after = bisect_right(places[word], then)  # the next time it is named
+        if after < len(places[word]) and places[word][after] < closing[then]:
             return f"{word} reads itself, which may never end"
     return None

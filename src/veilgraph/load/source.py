@@ -167,6 +167,11 @@ def as_seen_from(source: str, folder: Path) -> str:
     return scheme + os.path.normpath(folder.resolve() / path)
 
 
+def is_address(source: str) -> bool:
+    """Whether reading a source calls somebody: which only whoever names it may ask for, never what a folder says."""
+    return "://" in source
+
+
 def may_be_there(source: str) -> bool:
     """Whether a source may still be read: a path that is gone cannot; of an address nobody knows before asking."""
     path = _parts(source)[1]

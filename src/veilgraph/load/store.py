@@ -12,17 +12,16 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import yaml
 
-from veilgraph.disk import digest, is_sealed, sealed
+from veilgraph.disk import digest, sealed
 from veilgraph.errors import InputError, RunError, UsageError
 from veilgraph.files import read_parquet, write_table, write_text
 from veilgraph.folders import made, refuse_to_replace
 from veilgraph.layout import CLOSED, GRAPH, LABELS, MANIFEST, MARKS, File
 from veilgraph.limits import read_yaml_text
-from veilgraph.load.graph import Graph
+from veilgraph.load.graph import Graph, is_split_name
+from veilgraph.load.manifest import VERSION, read_manifest
 from veilgraph.load.marks import Marks
 from veilgraph.load.vocabulary import Vocabulary
-
-VERSION = 2  # 2: hashes of every file
 
 
 def is_graph_folder(path: str | Path) -> bool:
@@ -45,7 +44,7 @@ def check_target(folder: str | Path, *, force: bool) -> None:
 def files_of(path: Path) -> tuple[File, ...]:
     """What this program wrote into the folder of a graph: of Parquet files those its manifest names."""
     try:
-        splits = [str(name) for name in _manifest(path)["splits"]]
+        splits = [str(name) for name in read_manifest(path)["splits"]]
     except (OSError, KeyError, TypeError, ValueError, yaml.YAMLError, InputError):
         splits = ["train", "valid", "test"]  # (of a damaged one: what there usually is)
     tables = [File(f"{name}.parquet", False, False, "") for name in ("entities", "relations", *splits)]
@@ -86,6 +85,10 @@ def write_graph(graph: Graph, draft: Path) -> None:
     _write(pa.table(columns), draft / "entities.parquet")
     _write(pa.table({"name": graph.relations.array}), draft / "relations.parquet")
     for split, array in graph.splits.items():
+        if not is_split_name(
+            split
+        ):  # (Graph has looked; a file that is written elsewhere would be somebody's)
+            raise InputError(f"no split can be called {split!r}.")
         columns = {c: pa.array(array[:, i]) for i, c in enumerate(("head", "relation", "tail"))}
         if graph.marks is not None:
             columns["confidential"] = pa.array(graph.secret(split))
@@ -113,11 +116,13 @@ def open_graph(folder: str | Path) -> Graph:
     """Read a saved graph through a memory map, after its files were compared with what was written."""
     path = Path(folder)
     try:
-        manifest = _manifest(path)
+        manifest = read_manifest(path)
         _require_unchanged(path, manifest)
-        entities = read_parquet(path / "entities.parquet")
-        relations = read_parquet(path / "relations.parquet")
-        splits = {split: _read_split(path / f"{split}.parquet") for split in manifest["splits"]}
+        entities = read_parquet(path / "entities.parquet", rows=manifest["entities"])
+        relations = read_parquet(path / "relations.parquet", rows=manifest["relations"])
+        splits = {
+            split: _read_split(path / f"{split}.parquet", rows) for split, rows in manifest["splits"].items()
+        }
         descriptions = None
         if "description" in entities.column_names:
             descriptions = entities["description"].combine_chunks()
@@ -154,24 +159,10 @@ def _unreadable(folder: object, why: str) -> RunError:
     )
 
 
-def _manifest(path: Path) -> dict[str, Any]:
-    text = (path / MANIFEST).read_text(encoding="utf-8")
-    found = read_yaml_text(text)
-    if not isinstance(found, dict) or not isinstance(found.get("version"), int):
-        raise ValueError(f"{MANIFEST} does not say what it is")
-    if not 1 <= found["version"] <= VERSION:
-        raise ValueError(
-            f"{MANIFEST} is of version {found['version']}, and this program knows {VERSION} at most"
-        )
-    if found["version"] > 1 and not is_sealed(text):
-        raise ValueError(f"{MANIFEST} is not what was written")
-    return found
-
-
 def damaged(path: Path) -> list[str]:
     """Files of a saved graph that are gone, or are not what was written."""
-    hashes = _manifest(path).get("hashes", {})
-    there = [name for name in hashes if (path / name).is_file()]
+    hashes = read_manifest(path).get("hashes", {})
+    there = [name for name in hashes if (path / name).is_file() and (path / name).stat().st_size]
     with ThreadPoolExecutor(2) as pool:
         found = dict(zip(there, pool.map(lambda name: digest(path / name), there)))
     return [name for name, said in hashes.items() if found.get(name) != said]
@@ -226,8 +217,8 @@ def _write(table: Any, path: Path) -> None:
     write_table(path, table, compression="zstd" if names else "none", use_dictionary=False)
 
 
-def _read_split(path: Path) -> np.ndarray:
-    table = read_parquet(path)
+def _read_split(path: Path, rows: int) -> np.ndarray:
+    table = read_parquet(path, ["head", "relation", "tail"], rows=rows)
     out = np.empty((len(table), 3), np.int32)
     for i, column in enumerate(("head", "relation", "tail")):
         out[:, i] = table[column].to_numpy()

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from veilgraph.errors import ConfigError, UnknownNameError, UsageError
+from veilgraph.errors import ConfigError, InputError, UnknownNameError, UsageError
 from veilgraph.files import read_yaml
 from veilgraph.load import Graph, load
 from veilgraph.load.marks import Marker, Marks
@@ -155,6 +155,11 @@ def mark_by_rules(
                 "(the last four once at most)"
             )
     given["relations"] = [pattern for pattern in given["relations"] if pattern not in passed]
+    if not isinstance(named := given.get("statements", ""), str) or (named and not Path(named).is_file()):
+        raise ConfigError(
+            f"statements names a file of this machine that is there, found {named!r}: rules fetch nothing from elsewhere. "
+            "Save what it should name first."
+        )
     if not isinstance(given.get("query", ""), str):
         raise ConfigError(f"query is SPARQL, in words; found {given['query']!r}")
     whose = unit if unit is not None else str(document.get("unit", "statement"))
@@ -172,7 +177,14 @@ class Rules(Marker):
     name = "rules"
 
     def marks(self, graph: Graph, rules: Path) -> Marks | None:
+        """Nobody asked for them by name: they may be a stranger's, and name relations and types alone."""
         about = _document(rules).get("rules") or []
+        for kind in ("query", "statements"):
+            if any(isinstance(rule, Mapping) and kind in rule for rule in about):
+                raise InputError(
+                    f"{rules} holds a rule of kind «{kind}», which is not applied unasked: it reads more than the names of relations. Look "
+                    f"at it, load with --no-marks (marks=False), and mark with veil mark --rules {rules}."
+                )
         return None if len(absent_relations(graph, rules)) == len(about) else mark_by_rules(graph, rules)
 
 

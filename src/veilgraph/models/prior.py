@@ -87,4 +87,24 @@ class Prior:
     def of(cls, tensors: Mapping[str, Tensor]) -> Prior:
         """From what a file holds."""
         relations, entities = (int(n) for n in tensors["shape"])
-        return cls(relations, entities, *(tensors.get(k) for k in ("table", "starts", "ids", "values")))
+        found = cls(relations, entities, *(tensors.get(k) for k in ("table", "starts", "ids", "values")))
+        if not found._fits():
+            raise ValueError("its tables do not fit together")
+        return found
+
+    def _fits(self) -> bool:
+        """Whether every place that is written to is there: compiled code does not look."""
+        if self.relations < 0 or self.entities < 0:
+            return False
+        if self.table is not None:
+            shape = (2 * self.relations, self.entities)
+            return self.table.dtype == torch.float32 and tuple(self.table.shape) == shape
+        starts, ids, values = self.starts, self.ids, self.values
+        if starts is None or ids is None or values is None or values.dtype != torch.float32:
+            return False
+        if any(one.dim() != 1 or one.dtype not in (torch.int32, torch.int64) for one in (starts, ids)):
+            return False
+        if len(starts) != 2 * self.relations + 1 or ids.shape != values.shape:
+            return False
+        rising = int(starts[0]) == 0 and int(starts[-1]) == len(ids) and bool((starts.diff() >= 0).all())
+        return rising and (not len(ids) or (int(ids.min()) >= 0 and int(ids.max()) < self.entities))

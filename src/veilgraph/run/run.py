@@ -38,7 +38,7 @@ from veilgraph.files import (
 from veilgraph.folders import recover
 from veilgraph.layout import CERTIFICATE, CONFIG, CURATOR, ENTITIES, LEDGER, RELATIONS, TRACE, VOCABULARY
 from veilgraph.load.graph import Graph
-from veilgraph.load.source import as_seen_from, load
+from veilgraph.load.source import as_seen_from, is_address, load
 from veilgraph.load.vocabulary import Vocabulary
 from veilgraph.mark.rules import mark
 from veilgraph.run.commitment import commitment
@@ -223,8 +223,8 @@ class Run:
         try:
             if (known := self.hashes.get(VOCABULARY)) is not None:
                 require_hash(self.folder / VOCABULARY, known)
-            table = read_parquet(self.folder / VOCABULARY)
-        except (OSError, pa.ArrowException) as error:
+            table = read_parquet(self.folder / VOCABULARY, ["kind", "name"])
+        except (OSError, KeyError, pa.ArrowException) as error:
             raise RunError(f"{self.folder}: {VOCABULARY} cannot be read ({error}).") from None
         entity = pc.equal(table["kind"], "entity")
         return (
@@ -246,6 +246,11 @@ class Run:
         """The graph of this run, checked to be the same one."""
         if source is None and self.held is not None:
             return self.held
+        if source is None and is_address(self.graph_source):
+            raise RunError(
+                f"{self.folder} says that its graph is at {self.graph_source}. An address in a folder is not called, because anybody may "
+                "have written it there: name it with --graph (graph=)."
+            )
         found = self.as_trained(load(source if source is not None else self.graph_source))
         if not self.is_of(found):
             raise RunError(
@@ -318,6 +323,11 @@ class Run:
         if not source:
             raise RunError(f"{self.folder} was trained on a graph in memory. Name it with graph= or --graph.")
         return as_seen_from(source, self.folder)
+
+    @property
+    def graph_here(self) -> str | None:
+        """The same, where there is one and reading it calls nobody."""
+        return None if not self.facts["graph"] or is_address(self.graph_source) else self.graph_source
 
     @cached_property
     def known(self) -> Ranker | None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import torch
+
 from veilgraph import models
 from veilgraph.errors import RunError
 from veilgraph.files import read_tensors, write_tensors
@@ -26,8 +28,20 @@ def parameters_of(run: Run) -> Parameters:
     entities = tensors_of(run, ENTITIES)["rows"]
     relations = tensors_of(run, RELATIONS)["rows"]
     weights = tensors_of(run, WEIGHTS) if (run.folder / WEIGHTS).exists() else {}
-    if entities.dim() != 2 or relations.dim() != 2:
-        raise RunError(f"{run.folder}: the vectors are no tables.")
+    model = models.scorer_of(run.config)
+    tables = {ENTITIES: (entities, model.entity_width), RELATIONS: (relations, model.relation_width)}
+    for name, (table, width) in tables.items():
+        if table.dim() != 2:
+            raise RunError(f"{run.folder}: the vectors are no tables.")
+        if table.dtype != torch.float32 or table.shape[1] != width:
+            raise RunError(
+                f"{run.folder / name} holds rows of {table.shape[1]:,} numbers ({str(table.dtype).removeprefix('torch.')}), and "
+                f"{model.name} has {width:,} (float32): it is not what training wrote."
+            )
+    if len(relations) not in (len(run.relations), 2 * len(run.relations)):
+        raise RunError(
+            f"{run.folder}: {len(relations)} relation rows, but {len(run.relations)} names (or twice as many)."
+        )
     if len(entities) != len(run.entities):
         raise RunError(f"{run.folder}: {len(entities)} entity rows, but {len(run.entities)} names.")
     return Parameters(entities, relations, weights, prior_of(run))
@@ -51,17 +65,24 @@ def prior_of(run: Run) -> Prior | None:
     if not (run.folder / MARGINALS).exists():
         return None
     try:
-        return Prior.of(
+        found = Prior.of(
             tensors_of(run, MARGINALS) if run.finished else read_tensors(run.folder / MARGINALS)[0]
         )
-    except KeyError as error:
-        raise RunError(f"{run.folder / MARGINALS} holds no counts ({error} is missing).") from None
+    except (KeyError, ValueError, TypeError, RuntimeError) as error:
+        raise RunError(f"{run.folder / MARGINALS} holds no counts ({error}).") from None
+    if found.relations != len(run.relations) or found.entities > len(run.entities):
+        raise RunError(f"{run.folder / MARGINALS} holds counts of other names than the run's.")
+    return found
 
 
 def model_of(run: Run) -> Model:
     """The scorer of a finished run, ready to score."""
     model = models.scorer_of(run.config)
-    model.relation_scale = tensors_of(run, RELATIONS).get("scale")
+    tensors = tensors_of(run, RELATIONS)
+    scale = tensors.get("scale")
+    if scale is not None and (scale.dtype != torch.float32 or scale.shape != tensors["rows"].shape[:1]):
+        raise RunError(f"{run.folder / RELATIONS} holds weights that are not one for each relation.")
+    model.relation_scale = scale
     return model
 
 
@@ -70,7 +91,7 @@ def known_to(run: Run) -> Ranker | None:
 
     In a run with a guarantee only unrestricted ones: an answer that is missing would betray a confidential one.
     """
-    if run.held is None and not (run.facts["graph"] and may_be_there(run.graph_source)):
+    if run.held is None and not may_be_there(run.graph_here or ""):
         return None
     graph = run.graph()
     if run.guarantee != "none" and graph.marks is None:

@@ -50,7 +50,7 @@ def verify(run: Run, graph: str | Path | Graph | None = None) -> dict[str, Any]:
         reasons.append(str(error))
     except (OSError, KeyError, TypeError, ValueError, AttributeError) as error:
         reasons.append(f"a file is damaged ({type(error).__name__})")
-    named = graph if graph is not None else (run.graph_source if run.facts["graph"] else None)
+    named = graph if graph is not None else run.graph_here
     if named is not None and (run.folder / CURATOR).is_file():
         try:
             found = run.as_trained(load(named))

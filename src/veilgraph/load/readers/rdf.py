@@ -56,7 +56,8 @@ def read_file(source: str, options: ReadOptions, names: Names, scope: str = "") 
     path = regular_file(source)
     ending = Path(source.removesuffix(".gz")).suffix.lower()
     if MEDIA_TYPES[ending] == XML:
-        refuse_entities(path, source)
+        with opened(path) as file:
+            refuse_entities(file, source)
     labels = False
     if MEDIA_TYPES[ending] in OF_LABELS:
         labels = _mentioned(path, source)
@@ -134,32 +135,31 @@ def parse(
     return Parts({"train": frame}, texts or None, naming.said, decided=decided)
 
 
-def refuse_entities(path: Path, source: str) -> None:
+def refuse_entities(file: BinaryIO, source: str) -> None:
     """Raise for an XML file whose entities could become more than they are: only short ones that name no other, as ontologies have.
 
     (Those stand for namespaces in files that ontology editors write. A thousand bytes that name each other took twelve gigabytes.)
     """
-    with opened(path) as file:
-        head = file.read(HEAD)
-        found = list(ENTITY.finditer(head))
-        if len(found) != head.count(b"<!ENTITY"):
-            raise ReadError(
+    head = file.read(HEAD)
+    found = list(ENTITY.finditer(head))
+    if len(found) != head.count(b"<!ENTITY"):
+        raise ReadError(
+            source,
+            "declares an entity that is elsewhere, for its own declarations, or oddly written: that is not read.",
+        )
+    for value in (one["double"] if one["double"] is not None else one["single"] for one in found):
+        if b"&" in value or b"%" in value or len(value) > limit("entity"):
+            raise beyond(
                 source,
-                "declares an entity that is elsewhere, for its own declarations, or oddly written: that is not read.",
+                "declares an entity that names another or is long",
+                "entity",
+                f"{len(value):,} bytes",
             )
-        for value in (one["double"] if one["double"] is not None else one["single"] for one in found):
-            if b"&" in value or b"%" in value or len(value) > limit("entity"):
-                raise beyond(
-                    source,
-                    "declares an entity that names another or is long",
-                    "entity",
-                    f"{len(value):,} bytes",
-                )
-        before = head[-8:]
-        while block := file.read(HEAD):
-            if b"<!ENTITY" in before + block:
-                raise ReadError(source, "declares an entity far behind its beginning: that is not read.")
-            before = block[-8:]
+    before = head[-8:]
+    while block := file.read(HEAD):
+        if b"<!ENTITY" in before + block:
+            raise ReadError(source, "declares an entity far behind its beginning: that is not read.")
+        before = block[-8:]
 
 
 def _foreign(found: str | None, wanted: str | None) -> int:
