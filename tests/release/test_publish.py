@@ -10,14 +10,14 @@ import numpy as np
 import pyoxigraph
 import pytest
 
-from veilgraph.errors import InputError, PrivacyError, UsageError
+from veilgraph.errors import InputError, PrivacyError, RunError, UsageError, VerificationError
 from veilgraph.layout import PUBLIC_GRAPH
 from veilgraph.load import Graph, load, save, split
 from veilgraph.load.store import open_graph
 from veilgraph.mark import mark
 from veilgraph.report.health import examine
 from veilgraph.train import train
-from veilgraph.train.publish import release, verify_release
+from veilgraph.train.publish import read_certificate, release, verify_release
 
 TEACHER = {"model": "complex", "dimension": 16, "epochs": 4, "threads": 1}
 
@@ -64,6 +64,8 @@ def test_the_certificate_is_of_these_files(public: Path, tmp_path: Path) -> None
         (copy / name).write_bytes(data)
         assert not verify_release(copy)["valid"], name
         assert not examine(copy)["whole"], name
+        with pytest.raises((VerificationError, RunError, InputError)):
+            read_certificate(copy)
         (copy / name).unlink()
         assert not verify_release(copy)["valid"], name
     assert all(path.stat().st_mode & 0o044 for path in public.iterdir())

@@ -139,14 +139,12 @@ def to_accounting(event: Event) -> DpEvent:
             return RepeatAndSelectDpEvent(to_accounting(event["of"]), mean=mean, shape=LOGARITHMIC)
         if (
             kind == "pure"
-        ):  # (geometric noise on a count that changes by 1 loses ±ε, as randomised response: the worst)
+        ):  # (geometric noise on a count that changes by 1 loses ±ε, as answers do: the worst)
             return DiscreteLaplaceDpEvent(_positive(event["epsilon"]), 1)
         if kind == "zcdp":
             return dp.ZCDpEvent(_positive(event["rho"]))
-        if kind == "failure":
-            _positive(event["delta"])
-            return dp.NoOpDpEvent()
-        if kind == "nothing":
+        if kind in ("failure", "nothing"):
+            _positive(event.get("delta", 1.0 if kind == "nothing" else 0.0))
             return dp.NoOpDpEvent()
         if kind == "non-private":
             return dp.NonPrivateDpEvent()

@@ -19,10 +19,10 @@ def run(options: argparse.Namespace) -> dict[str, Any]:
     """Read, or verify."""
     from veilgraph.classify import folder as labels
     from veilgraph.errors import UsageError
-    from veilgraph.files import read_json
-    from veilgraph.layout import CERTIFICATE, RELEASED
+    from veilgraph.layout import RELEASED
     from veilgraph.run.run import Run
     from veilgraph.run.verify import verify
+    from veilgraph.train.publish import read_certificate as read_release
     from veilgraph.train.publish import verify_release
 
     *before, folder = options.words
@@ -33,7 +33,7 @@ def run(options: argparse.Namespace) -> dict[str, Any]:
     if labels.is_one(Path(folder)):
         return labels.verify(Path(folder)) if before else labels.read_certificate(Path(folder))
     if (Path(folder) / RELEASED).is_file():
-        return verify_release(folder) if before else read_json(Path(folder) / CERTIFICATE)
+        return verify_release(folder) if before else read_release(folder)
     opened = Run.open(folder)
     if before:
         return verify(opened, options.graph)

@@ -21,6 +21,7 @@ from veilgraph.account.ceiling import ceiling
 from veilgraph.account.ledger import Ledger
 from veilgraph.account.promise import RESPOND, Promise
 from veilgraph.config import TrainConfig
+from veilgraph.disk import digest
 from veilgraph.errors import InputError, RunError, UsageError, VerificationError
 from veilgraph.files import as_json, read_json, read_yaml, write_json, write_text
 from veilgraph.folders import made
@@ -97,7 +98,7 @@ def _write(target: Path, run: Run, known: Graph, believed: Believed, formats: tu
 
 def summary(folder: str | Path) -> dict[str, Any]:
     """What a released graph promises."""
-    document = read_json(Path(folder) / CERTIFICATE)
+    document = read_certificate(folder)
     reached = ceiling(Ledger(Path(folder) / LEDGER).events, float(document["delta"]))
     return {
         "out": str(folder),
@@ -151,6 +152,29 @@ def _iri(name: str) -> str:
 
 
 # --- what it promises ---------------------------------------------------------------------------------------------
+
+
+def read_certificate(folder: str | Path) -> dict[str, Any]:
+    """What the certificate of a released graph says; refused where it, or a file it is of, is not as it was."""
+    path = Path(folder)
+    found = read_json(path / CERTIFICATE)
+    text = (path / CERTIFICATE).read_text(encoding="utf-8")
+    if found.get("seal") != certificate.seal(found) or text != as_json(found):
+        raise VerificationError(
+            f"{path / CERTIFICATE} is damaged or was edited: its seal does not fit its content."
+        )
+    known = found.get("hashes")
+    if not isinstance(known, dict):
+        raise VerificationError(f"{path / CERTIFICATE} does not say which files it is about.")
+    there = {one.name for one in path.iterdir()} - {CERTIFICATE}
+    changed = sorted(
+        name for name in there | set(known) if name not in there or known.get(name) != digest(path / name)
+    )
+    if changed:
+        raise VerificationError(
+            f"{folder}: {', '.join(changed)} was changed, added or removed since it was certified."
+        )
+    return found
 
 
 def verify_release(folder: str | Path) -> dict[str, Any]:
