@@ -11,6 +11,7 @@ import torch
 
 from tests.conftest import random_graph
 from veilgraph import registry
+from veilgraph.account import promise
 from veilgraph.account.prices import Asked
 from veilgraph.attack.audit import audit
 from veilgraph.attack.audit import counts as counts_module
@@ -22,6 +23,8 @@ from veilgraph.attack.audit.trials import Trials
 from veilgraph.errors import ConfigError, PrivacyError
 from veilgraph.load import Graph, load, split
 from veilgraph.mark import mark, units
+from veilgraph.noise import measure
+from veilgraph.noise.integers import two_sided
 from veilgraph.noise.sample import Token
 from veilgraph.train.mechanisms import mechanism_class
 from veilgraph.train.private import separable
@@ -115,8 +118,15 @@ def test_counts_are_consistent(small: Graph) -> None:
     assert found["epsilon_lower_bound"] < 1.0
 
 
-def test_counts_with_too_little_noise_are_caught(small: Graph, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("law", ["whole", "gaussian"])
+def test_counts_with_too_little_noise_are_caught(
+    law: str, small: Graph, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(Asked, "deviation", property(lambda self: self.sensitivity * self.multiplier / 10))
+    monkeypatch.setattr(
+        measure, "two_sided", lambda count, epsilon, coins: two_sided(count, 10 * epsilon, coins)
+    )
+    monkeypatch.setattr(promise, "RELIABLE", promise.RELIABLE if law == "whole" else 0.0)
     found = audit(small, **COUNTS)
     assert found["verdict"] == "violated"
     assert found["epsilon_lower_bound"] > 1.0
