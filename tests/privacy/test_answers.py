@@ -284,3 +284,15 @@ def test_what_is_asked_follows_from_unrestricted_statements(tmp_path: Path) -> N
         made = answers.Answers(one, unrestricted(one), promise, tmp_path).questions(None)
         found.append(made.cells.statements(np.arange(len(made.cells))))
     np.testing.assert_array_equal(found[0], found[1])
+
+
+def test_counts_of_answers_cost_nothing_and_are_kept(tmp_path: Path) -> None:
+    """``--prior public``: what is public and what was answered is counted; refused where there are no answers."""
+    run = train(marked(), out=tmp_path / "run", epsilon=2.0, prior="public", **QUICK)
+    assert (run.folder / "marginals.safetensors").is_file()
+    assert [event["event"] for event in run.ledger.events if event["event"] != "nothing"] == ["pure", "pure"]
+    assert run.prior is not None
+    assert verify(run)["valid"]
+    for more in ({"epsilon": 2.0}, {}):
+        with pytest.raises(UsageError, match="goes with mechanism respond"):
+            train(marked(), out=tmp_path / "other", model="complex", prior="public", **more)

@@ -229,7 +229,12 @@ class _Privacy:
     private_optimiser: str | None = setting(None, str, "How private steps move rows.", of="optimisers")
     private_learning_rate: float | None = setting(None, float, "Step size of private steps.", low=0, high=1e6)
     prior: str | None = setting(
-        None, str, "What is added to every score: noisy counts (marginals), or none.", "marginals", "none"
+        None,
+        str,
+        "What is added to every score: noisy counts (marginals), counts of what is public and of answers (public), or none.",
+        "marginals",
+        "public",
+        "none",
     )
     prior_epsilon: float | None = setting(
         None,

@@ -104,6 +104,7 @@ class Private:
     secure: bool
     seed: int | None  # for tests
     answers: float | None = None  # ε of each, where cells are asked about and no step is taken
+    counts_public: bool = False  # what is public, and answers, are counted and added to every score
 
 
 @dataclass(frozen=True)
@@ -194,4 +195,5 @@ def _private(c: TrainConfig) -> Private | None:
         c.secure_noise,
         c.insecure_noise_seed,
         c.answer_epsilon if c.mechanism == "respond" else None,
+        c.prior == "public",
     )

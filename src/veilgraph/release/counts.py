@@ -64,6 +64,18 @@ def release(graph: Graph, public: Graph, counting: Counting, multiplier: float, 
     return Prior(relations, entities, torch.from_numpy(np.arcsinh(table)).float())
 
 
+def weighted(graph: Graph) -> Prior | None:
+    """Counts of what is public, each statement as much as it weighs; None where the table is too large to be kept whole."""
+    relations, entities = len(graph.relations), len(graph.entities)
+    if not Counting(0.0, 1, entities, relations).whole:
+        return None
+    weight = graph.weight("train")
+    each = None if weight is None else np.tile(weight, 2)
+    cells = _cells(graph.train, relations, entities)
+    table = np.bincount(cells, each, minlength=2 * relations * entities).reshape(2 * relations, entities)
+    return Prior(relations, entities, torch.from_numpy(np.arcsinh(table)).float())
+
+
 def _cells(statements: np.ndarray, relations: int, entities: int) -> np.ndarray:
     head, relation, tail = statements.astype(np.int64).T
     return np.concatenate([relation * entities + tail, (relations + relation) * entities + head])

@@ -79,7 +79,7 @@ def _uncharged(run: Run, version: int = certificate.VERSION) -> list[str]:
         and non_private(ONE_OF_SEVERAL) not in ledger.events
     ):
         reasons.append("it is one of several trainings, and the ledger does not say so")
-    if run.config.prior == "marginals" and not there:
+    if run.config.prior in ("marginals", "public") and not there:
         reasons.append(f"{MARGINALS} is missing")
     try:
         promise = Promise.of(run.config.as_dict(), run.facts)
@@ -87,7 +87,7 @@ def _uncharged(run: Run, version: int = certificate.VERSION) -> list[str]:
         return [*reasons, "config.yaml does not say how many units there are"]
     return reasons + promise.missing(
         ledger.events,
-        counts_are_there=there,
+        counts_are_there=there and run.config.prior != "public",  # (which are made from answers, or public)
         due=_due(run),
         ended=ledger.found("spent") is not None,
     )

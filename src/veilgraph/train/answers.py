@@ -19,7 +19,7 @@ from veilgraph.account.ledger import Ledger
 from veilgraph.account.promise import Promise
 from veilgraph.errors import PrivacyError, VerificationError
 from veilgraph.files import read_tensors, write_tensors
-from veilgraph.layout import ANSWERED
+from veilgraph.layout import ANSWERED, MARGINALS
 from veilgraph.load.graph import Graph
 from veilgraph.mark.rules import may_be_confidential
 from veilgraph.models.base import Model
@@ -28,7 +28,7 @@ from veilgraph.models.prior import Prior
 from veilgraph.noise.gauss import Noise
 from veilgraph.noise.measure import Meter
 from veilgraph.release.belief import AGAINST, SMALLEST, Believed, Teacher, believe, fold_of
-from veilgraph.release.counts import BELOW
+from veilgraph.release.counts import BELOW, weighted
 from veilgraph.release.response import Questions, respond
 from veilgraph.rng import Streams
 from veilgraph.train.plan import OrdinaryPlan
@@ -108,6 +108,18 @@ class Answers:
                 "learnt": torch.from_numpy(believed.learnt),
             },
         )
+
+    def count(self) -> None:
+        """Count what is public and what was answered yes, as much as it is learnt, and keep it beside the run's vectors."""
+        prior = weighted(self.learnt())
+        if prior is not None:
+            write_tensors(self.path.parent / MARGINALS, prior.tensors())
+
+    @property
+    def counted(self) -> Prior | None:
+        """Counts that are kept beside the run's vectors, if there are any."""
+        path = self.path.parent / MARGINALS
+        return Prior.of(read_tensors(path)[0]) if path.exists() else None
 
     def believed(self) -> Believed:
         """What was written down of the answers."""

@@ -95,6 +95,10 @@ def refuse_settings(graph: Graph, config: TrainConfig, *, in_rounds: bool) -> No
         raise UsageError(
             "drop_confidential never reads confidential statements, epsilon learns from them with noise: choose one."
         )
+    if config.prior == "public" and config.mechanism != RESPOND:
+        raise UsageError(
+            "prior public goes with mechanism respond; without a promise say prior marginals, or none."
+        )
     for rows in (GraphRows, TextRows):
         rows.refuse(graph, config)
     if config.text is not None and in_rounds:

@@ -24,6 +24,7 @@ from veilgraph.layout import LEDGER
 from veilgraph.load.graph import Graph
 from veilgraph.mark.rules import may_be_confidential, unknown_relations, unrestricted
 from veilgraph.models.base import Model
+from veilgraph.models.prior import Prior
 from veilgraph.noise.gauss import Noise, source
 from veilgraph.noise.measure import Meter
 from veilgraph.rng import Streams
@@ -196,6 +197,12 @@ class Session:
         rate = self.settings.steps.rate
         return AnswersPlan(self.links(graph), self.rows, rate, self.ledger, self.promise.delta)
 
+    def attach(self, prior: Prior | None) -> None:
+        """Have these counts added to every score from now on, if there are any."""
+        for p in (self.state.parameters, self.state.average, self.state.best):
+            if p is not None and prior is not None:
+                p.prior = prior
+
     def again(self) -> None:
         """Begin anew, with the counts that are there: what was learnt so far has taught what it should."""
         prior, phase = self.state.parameters.prior, self.state.phase + 1
@@ -331,11 +338,14 @@ def _learn_answers(session: Session, runner: Runner) -> None:
     assert answers is not None
     if session.state.phase == 0:
         _weigh(session, answers, runner)
+        if session.settings.private is not None and session.settings.private.counts_public:
+            answers.count()
         session.again()
         assert session.ledger is not None
         assert session.folder is not None
         session.state.ledger = session.ledger.mark
         session.state.save(session.folder)
+    session.attach(answers.counted)
     runner(session.folder)(session.answers_plan(answers.learnt()), session.settings.steps.epochs)
 
 
