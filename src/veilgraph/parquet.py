@@ -18,6 +18,7 @@ from veilgraph.limits import beyond, limit
 
 AT_ONCE = 1 << 26  # bytes that a batch may become
 LARGEST_PAGE = 1 << 28
+EMPTY = 64  # bytes: of the column of a table without rows
 LOOKED_AT = 1 << 25  # bytes of a column's dictionaries in which the longest word is looked for
 PAGES = 10_000  # of a column, and one more for a hundred values
 DATA, INDEX, DICTIONARY, DATA_2 = range(4)  # kinds of pages
@@ -105,6 +106,8 @@ def _pages(path: Path, about: Any, place: int) -> _Column:
 
 
 def _chunk(data: mmap.mmap, chunk: Any, found: _Column, width: int | None) -> None:
+    if not chunk.num_values and chunk.total_compressed_size <= EMPTY:
+        return  # (a table without rows has no page, or an empty dictionary)
     first = chunk.data_page_offset
     if chunk.has_dictionary_page:
         if not 0 < chunk.dictionary_page_offset < first:

@@ -217,3 +217,14 @@ def test_saved_graphs_have_the_rows_that_were_written(tmp_path: Path) -> None:
         (folder / MANIFEST).write_text(sealed(yaml.safe_dump(manifest, sort_keys=False)))
         with pytest.raises(InputError, match=said):
             load(folder)
+
+
+def test_a_table_without_rows_is_read(tmp_path: Path) -> None:
+    """An empty split is a file without pages."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    from veilgraph.files import read_parquet
+
+    pq.write_table(pa.table({"head": pa.array([], pa.int32())}), tmp_path / "empty.parquet")
+    assert len(read_parquet(tmp_path / "empty.parquet", ["head"], rows=0)) == 0

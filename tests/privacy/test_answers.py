@@ -256,7 +256,7 @@ def test_counts_come_first_where_only_they_suggest_what_to_ask(tmp_path: Path) -
     graph = graph.with_marks(mark(graph, everything=True))
     run = train(graph, out=tmp_path / "run", epsilon=6.0, **QUICK)
     counted = [event for event in run.ledger.events if event["event"] == "together"]
-    assert counted == [{"event": "together", "all": [pure(1.0)]}]
+    assert counted == [{"event": "together", "all": [pure(1.5)]}]
     assert 5.99 < run.epsilon <= 6.0
     assert verify(run)["valid"]
 

@@ -37,10 +37,7 @@ from veilgraph.errors import BudgetError
 
 RELIABLE = math.log(9)  # ε above which an answer can be relied on in more than 90 of 100 cases
 RESPOND = "respond"  # the mechanism that asks about cells
-COUNTS_SHARE, COUNTS_AT_MOST = (
-    0.25,
-    1.0,
-)  # of ε for counts, where cells are asked about that only they suggest
+COUNTS_SHARE, COUNTS_AT_MOST = 0.25, 2.0  # of ε for counts, where only they suggest which cells to ask about
 NUMBER_SHARE = 0.01  # of ε, for the number of units where nothing has a δ
 PRIOR_SHARE = 0.7  # of the budget (in zero-concentrated terms) for the counts, where steps follow
 NUMBER = Asked(1.0, COUNT_NOISE)  # how many units there are

@@ -38,7 +38,7 @@ def intensities(counts: np.ndarray) -> np.ndarray:
     once = np.maximum(((counts > 0) & (counts <= 1)).sum(1), counts.any(1))
     alike[counts > 0] = 0
     total = alike.sum(1)
-    alike *= np.divide(once, total, out=np.zeros_like(total), where=total > 0)[:, None]
+    alike *= np.divide(once, total, out=np.zeros_like(total), where=total > TINY)[:, None]
     alike += counts
     return alike
 

@@ -56,7 +56,6 @@ def audit_steps(
     )  # (counts are drawn here)
     promise = Promise.of(run.config.as_dict(), run.facts)
     config, delta = run.config, promise.delta
-    claimed = claim if claim is not None else (run.epsilon if run.epsilon is not None else config.epsilon)
     meter = Meter(session.ledger, source()) if session.ledger is not None else None
     assert meter is not None
     several = promise.counts + promise.asks + bool(promise.steps)
@@ -81,6 +80,9 @@ def audit_steps(
     if promise.asks:
         asked = measure_answers(planted.graph, promise, canaries, meter, ERROR / several, _counted(session))
         guessed["answers"] = _watched(asked, "rounds of answers", tell)
+
+    # (what is claimed is known only after it was paid)
+    claimed = claim if claim is not None else (run.epsilon if run.epsilon is not None else config.epsilon)
 
     def total(name: str, rate: float) -> float:
         """ε of the run if its releases had these μ, and those without a δ this ε."""
