@@ -199,6 +199,13 @@ class Session:
         rate = self.settings.steps.rate
         return AnswersPlan(self.links(graph), self.rows, rate, self.ledger, self.promise.delta)
 
+    def keep(self) -> None:
+        """Write a checkpoint between two phases."""
+        assert self.ledger is not None
+        assert self.folder is not None
+        self.state.ledger = self.ledger.mark
+        self.state.save(self.folder)
+
     def attach(self, prior: Prior | None) -> None:
         """Have these counts added to every score from now on, if there are any."""
         for p in (self.state.parameters, self.state.average, self.state.best):
@@ -323,10 +330,7 @@ def _run(session: Session, listener: Listener | None, checkpoint_seconds: float)
         if state.phase == 0:
             run(session.ordinary_plan(), epochs)
             state.next_phase()
-            assert session.ledger is not None
-            assert session.folder is not None
-            state.ledger = session.ledger.mark
-            state.save(session.folder)
+            session.keep()
         validation.wanted, epochs = False, 1
         plan = session.private_plan(alone=True)
         run(plan, epochs)
@@ -343,10 +347,7 @@ def _learn_answers(session: Session, runner: Runner) -> None:
         if session.settings.private is not None and session.settings.private.counts_public:
             answers.count()
         session.again()
-        assert session.ledger is not None
-        assert session.folder is not None
-        session.state.ledger = session.ledger.mark
-        session.state.save(session.folder)
+        session.keep()
     session.attach(answers.counted)
     runner(session.folder)(session.answers_plan(answers.learnt()), session.settings.steps.epochs)
 
