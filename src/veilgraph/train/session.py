@@ -22,7 +22,7 @@ from veilgraph.config import Settled, TrainConfig, settle
 from veilgraph.errors import VerificationError
 from veilgraph.layout import LEDGER
 from veilgraph.load.graph import Graph
-from veilgraph.mark.rules import may_be_confidential, unknown_relations, unrestricted
+from veilgraph.mark.rules import unknown_relations, unrestricted
 from veilgraph.models.base import Model
 from veilgraph.models.prior import Prior
 from veilgraph.noise.gauss import Noise, source
@@ -34,7 +34,7 @@ from veilgraph.train.answers import Answers, AnswersPlan
 from veilgraph.train.loop import CHECKPOINT_SECONDS, Listener, Validation, run_epochs
 from veilgraph.train.plan import OrdinaryPlan, Plan
 from veilgraph.train.priors import Counts, attach_prior, leave_it_to_prior
-from veilgraph.train.private.batches import PrivateBatches
+from veilgraph.train.private.batches import PrivateBatches, relation_rows
 from veilgraph.train.private.clip import Clip
 from veilgraph.train.private.plan import PrivatePlan, Secret
 from veilgraph.train.rows import GraphRows, Rows, TableRows, TextRows
@@ -234,7 +234,7 @@ class Session:
         assert noise is not None
         assert self.ledger is not None
         meter = Meter(self.ledger, noise)
-        rows = _relation_rows(self.graph, chosen.tables, reciprocal=self.settings.scorer.reciprocal)
+        rows = relation_rows(self.graph, chosen.tables, reciprocal=self.settings.scorer.reciprocal)
         clip = Clip(chosen.clip, chosen.tables != "relations", chosen.tables != "entities", rows)
         confidential = PrivateBatches(
             self.graph,
@@ -387,16 +387,3 @@ def weighed(run: Run, graph: Graph, listener: Listener | None = None) -> Answers
     assert answers is not None, "a release is of mechanism respond"
     _weigh(session, answers, _runner(session, _validation(session), listener, CHECKPOINT_SECONDS))
     return answers
-
-
-def _relation_rows(graph: Graph, tables: str, *, reciprocal: bool) -> torch.Tensor:
-    """The relation rows private steps move: those a confidential statement can be about, by the marking's rules.
-
-    Where only relations are private, those that unrestricted statements teach already are left to them. Both are public.
-    """
-    possible = np.flatnonzero(may_be_confidential(graph))
-    unknown = unknown_relations(graph)
-    if tables == "relations" and len(unknown):
-        possible = unknown
-    both = (possible, possible + len(graph.relations)) if reciprocal else (possible,)
-    return torch.from_numpy(np.concatenate(both))

@@ -7,6 +7,7 @@ import torch
 from torch import Tensor
 
 from veilgraph.load.graph import Graph
+from veilgraph.mark.rules import may_be_confidential, unknown_relations
 from veilgraph.mark.units import capped, units
 from veilgraph.noise.sample import PoissonSampler, Token
 from veilgraph.rng import Streams
@@ -55,3 +56,16 @@ class PrivateBatches:
             self.block = block
         found = self.wrong[place]
         return found if self.candidates is None else self.candidates[found]
+
+
+def relation_rows(graph: Graph, tables: str, *, reciprocal: bool) -> torch.Tensor:
+    """The relation rows private steps move: those a confidential statement can be about, by the marking's rules.
+
+    Where only relations are private, those that unrestricted statements teach already are left to them. Both are public.
+    """
+    possible = np.flatnonzero(may_be_confidential(graph))
+    unknown = unknown_relations(graph)
+    if tables == "relations" and len(unknown):
+        possible = unknown
+    both = (possible, possible + len(graph.relations)) if reciprocal else (possible,)
+    return torch.from_numpy(np.concatenate(both))
