@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from veilgraph.config.asked import ENCODER, PRIVATE_ONLY, TEXT, TrainConfig
-from veilgraph.config.setting import Setting
+from veilgraph.config.declare import Setting
 from veilgraph.config.settled import Settled, settle
 
 __all__ = ["ENCODER", "PRIVATE_ONLY", "TEXT", "Setting", "Settled", "TrainConfig", "settle"]

@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Any
 
-from veilgraph.config.setting import Setting, setting
+from veilgraph.config.declare import Setting, setting
 from veilgraph.errors import ConfigError
 
 

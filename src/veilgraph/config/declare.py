@@ -1,4 +1,4 @@
-"""One key of a configuration: its type, its range, what it may be."""
+"""How a key of a configuration is declared: its type, its range, what it may be. Which keys there are says asked.py."""
 
 from __future__ import annotations
 
