@@ -296,3 +296,8 @@ def test_counts_of_answers_cost_nothing_and_are_kept(tmp_path: Path) -> None:
     for more in ({"epsilon": 2.0}, {}):
         with pytest.raises(UsageError, match="goes with mechanism respond"):
             train(marked(), out=tmp_path / "other", model="complex", prior="public", **more)
+
+
+def test_answers_are_not_given_in_rounds(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="not joined yet"):
+        begin(marked(), out=tmp_path / "run", epsilon=2.0, in_rounds=True, **QUICK)

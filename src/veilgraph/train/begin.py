@@ -95,6 +95,11 @@ def refuse_settings(graph: Graph, config: TrainConfig, *, in_rounds: bool) -> No
         raise UsageError(
             "drop_confidential never reads confidential statements, epsilon learns from them with noise: choose one."
         )
+    if config.mechanism == RESPOND and in_rounds:
+        raise UsageError(
+            "mechanism respond answers once, before any round, and clients' answers are not joined yet: federate with another "
+            "mechanism, or let every institution make its graph public with veil release."
+        )
     if config.prior == "public" and config.mechanism != RESPOND:
         raise UsageError(
             "prior public goes with mechanism respond; without a promise say prior marginals, or none."
