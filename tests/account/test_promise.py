@@ -55,3 +55,21 @@ def test_a_promise_names_what_a_ledger_lacks() -> None:
     cheaper = Promise.of({**settings, "noise_multiplier": 4.0}, facts).steps_between(0, 30)
     assert lacks([*events, *cheaper])
     assert lacks(promise.events()[:-1], due=10) == []  # (over after ten steps)
+
+
+def test_parts_of_a_budget_never_exceed_it() -> None:
+    """Answers and counts as whole numbers, whatever ε and however many statements a unit has: six digits are cut, not rounded."""
+    from pathlib import Path
+
+    from veilgraph.account.ledger import Ledger
+
+    empty = Ledger(Path("nowhere"))
+    for number in range(1, 200):
+        epsilon = 0.05 + number * 0.0371234567
+        for per_unit in (1, 3, 7):
+            asks = Promise(10.0, per_unit, 5, 2, epsilon, delta=0.0, mechanism="respond", accept_reached=True)
+            counts = Promise(10.0, per_unit, 5, 2, epsilon, delta=0.0, counts=True)
+            for promise in (asks, counts):
+                empty.lines = [{"what": "", "charge": promise.number.event}]
+                held = promise.settled(empty)
+                assert spent(held.events(), 0.0).epsilon <= epsilon * (1 + 1e-12)

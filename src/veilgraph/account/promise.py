@@ -212,7 +212,7 @@ class Promise:
             return promise._shared(ledger.events)
         if promise.counts and promise.pure and promise.prior_epsilon is None and promise.prior_noise is None:
             left = (promise.epsilon or 1.0) - sum(_epsilon_of(event) for event in ledger.events)
-            promise = replace(promise, prior_epsilon=round(0.999999 * left, 6))
+            promise = replace(promise, prior_epsilon=_down(left))
         if promise.counts and promise.prior_noise is None and promise.prior_epsilon is None:
             promise = replace(promise, prior_noise=promise._noise_of_counts(ledger.events))
         if promise.counts:
@@ -235,7 +235,7 @@ class Promise:
             least = 1 / calibrate(
                 lambda noise: [*known, answered(self.per_unit, 1 / noise)], total, self.delta
             )
-        return replace(self, prior_epsilon=counted, answer_epsilon=round(0.999999 * least, 6))
+        return replace(self, prior_epsilon=counted, answer_epsilon=_down(least))
 
     def _noise_of_counts(self, already: Iterable[Event]) -> float:
         """All of the budget if nothing else is learnt, else a fixed share of it."""
@@ -310,6 +310,15 @@ class Promise:
         return (
             event == self.counted if self.prior_epsilon is not None else _pays(event, self.prior_noise or 0.0)
         )
+
+
+def _down(epsilon: float) -> float:
+    """A little less, with six digits: rounded to the nearest, several of them could exceed the budget they are parts of.
+
+    >>> _down(0.1234567)
+    0.123456
+    """
+    return math.floor(epsilon * (1 - 1e-9) * 1e6) / 1e6
 
 
 def _epsilon_of(event: Event) -> float:
